@@ -1,0 +1,41 @@
+//! The core of [sqlock](https://docs.rs/sqlock): what a lock backend is, and what every lock has.
+//!
+//! Use the crate `sqlock`, which re-exports all of this beside the backends. Depend on this crate
+//! to write a backend of your own: implement [`LockBackend`] and [`Held`], and run the suite of
+//! `sqlock-conformance` against it.
+//!
+//! - [`Locks`] is what an application holds: the verbs, over one backend.
+//! - [`LockGuard`] is a held lock. Dropping it releases the lock.
+//! - [`Lost`] tells when a lock was lost while it was held, and why.
+//! - [`LockKey`] names a lock; plain SQL can compute the same id.
+//! - [`memory::MemoryBackend`] keeps locks in this process, for unit tests.
+
+mod backend;
+mod deadline;
+mod erased;
+mod error;
+mod guard;
+mod holder;
+mod key;
+mod lock;
+mod locks;
+mod lost;
+pub mod memory;
+mod names;
+mod request;
+mod token;
+
+pub use backend::{Held, InspectBackend, Leased, LockBackend, SharedBackend, Transactional};
+pub use deadline::{Deadline, Wait};
+pub use erased::{BoxHeld, DynBackend, DynSharedBackend};
+pub use error::{BoxError, Error, Result};
+pub use guard::LockGuard;
+pub use holder::Holder;
+pub use key::{AdvisoryId, InvalidKey, LockKey, RESERVED_PAIR_CLASSES};
+pub use lock::Lock;
+pub use locks::{Locks, LocksBuilder};
+pub use lost::{LossCause, Lost, LostSender};
+pub use memory::MemoryBackend;
+pub use names::{IntoLockKey, IntoLockKeys};
+pub use request::{KeyVisibility, Mode, Request};
+pub use token::FencingToken;

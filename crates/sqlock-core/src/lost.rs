@@ -1,0 +1,249 @@
+use std::{
+    fmt,
+    future::{Future, IntoFuture, pending},
+    pin::{Pin, pin},
+    sync::{Arc, OnceLock},
+};
+
+use tokio::sync::Notify;
+
+use crate::{Error, KeyVisibility, LockKey, Request, Result};
+
+/// Why a lock was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossCause {
+    /// The connection that held the lock was closed, by the server or by the network.
+    ConnectionClosed,
+    /// The server did not answer within the heartbeat's limit.
+    Unresponsive,
+    /// The connection reached another server session, as it does through a transaction pooler.
+    /// The lock may be orphaned on the session of this pid.
+    SessionChanged {
+        /// The server process in which the lock was taken.
+        orphaned_pid: i32,
+    },
+    /// The server's answers no longer told whether the lock was held, so its session was closed.
+    Undetermined,
+    /// The lease ran out before it was renewed.
+    Expired,
+    /// Another holder took the lease after it had run out.
+    TakenOver,
+    /// The lock's row or entry was removed by somebody else.
+    Removed,
+    /// [`Locks::shutdown`](crate::Locks::shutdown) released it.
+    ShutDown,
+    /// The runtime on which the backend lived was shut down.
+    OwnerGone,
+}
+
+impl fmt::Display for LossCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ConnectionClosed => "its connection was closed",
+            Self::Unresponsive => "the server stopped answering",
+            Self::SessionChanged { orphaned_pid } => {
+                return write!(
+                    f,
+                    "its connection moved to another server session, as behind a transaction \
+                     pooler; the lock may be orphaned on pid {orphaned_pid}"
+                );
+            }
+            Self::Undetermined => "an error left it unknown whether it was held",
+            Self::Expired => "its lease ran out",
+            Self::TakenOver => "its lease ran out and another holder took it",
+            Self::Removed => "it was removed by somebody else",
+            Self::ShutDown => "its backend was shut down",
+            Self::OwnerGone => "the runtime of its backend was shut down",
+        })
+    }
+}
+
+#[derive(Debug)]
+enum End {
+    Released,
+    Lost(LossCause),
+}
+
+#[derive(Debug)]
+struct Signal {
+    backend: &'static str,
+    keys: Arc<[LockKey]>,
+    visibility: KeyVisibility,
+    end: OnceLock<End>,
+    ended: Notify,
+}
+
+impl Signal {
+    fn error(&self) -> Option<Error> {
+        match self.end.get() {
+            Some(End::Lost(cause)) => Some(Error::Lost {
+                key: self.keys[0].clone(),
+                cause: cause.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    fn end(&self, end: End) {
+        let lost = match &end {
+            End::Lost(cause) => Some(cause.clone()),
+            End::Released => None,
+        };
+        if self.end.set(end).is_err() {
+            return;
+        }
+        self.ended.notify_waiters();
+        if let Some(cause) = lost {
+            self.report(&cause);
+        }
+    }
+
+    fn report(&self, cause: &LossCause) {
+        let (backend, key) = (self.backend, &self.keys[0]);
+        match self.visibility {
+            KeyVisibility::Always => {
+                tracing::warn!(backend, %key, id = %key.id(), %cause, "lock lost");
+            }
+            KeyVisibility::DebugOnly => {
+                tracing::warn!(backend, id = %key.id(), %cause, "lock lost");
+                tracing::debug!(backend, %key, id = %key.id(), %cause, "lock lost");
+            }
+        }
+    }
+}
+
+/// Tells when a lock is lost, and why.
+///
+/// It can be cloned, outlives the guard, and never fires once the lock was released. One that is
+/// made after the loss fires at once.
+///
+/// ```
+/// # use sqlock_core::{Locks, MemoryBackend};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sqlock_core::Result<()> {
+/// # let locks = Locks::new(MemoryBackend::new());
+/// let guard = locks.acquire("daily-report").await?;
+/// let lost = guard.lost();
+/// tokio::spawn(async move {
+///     let error = lost.await;
+///     eprintln!("stop at once: {error}");
+/// });
+/// guard.check()?; // and without waiting
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a loss signal does nothing unless it is awaited or checked"]
+pub struct Lost(Option<Arc<Signal>>);
+
+impl Lost {
+    /// Never fires.
+    pub const fn never() -> Self {
+        Self(None)
+    }
+
+    /// Why the lock is lost, or `None` while it is not known to be.
+    #[must_use]
+    pub fn cause(&self) -> Option<LossCause> {
+        match self.0.as_ref()?.end.get()? {
+            End::Lost(cause) => Some(cause.clone()),
+            End::Released => None,
+        }
+    }
+
+    /// `Ok` while the lock is not known to be lost.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] with the cause.
+    pub fn check(&self) -> Result<()> {
+        match self.0.as_ref().and_then(|signal| signal.error()) {
+            None => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Resolves to [`Error::Lost`] when the lock is lost, and never where it was released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the signal stays fired.
+    pub async fn wait(self) -> Error {
+        let Some(signal) = self.0 else {
+            return pending().await;
+        };
+        let mut ended = pin!(signal.ended.notified());
+        // before the look, or an end between the two would be missed
+        ended.as_mut().enable();
+        if signal.end.get().is_none() {
+            ended.await;
+        }
+        match signal.error() {
+            Some(error) => error,
+            None => pending().await,
+        }
+    }
+
+    /// Runs `work`, and stops it where the lock is lost first: `work` is dropped at its current
+    /// `await`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] where the lock was lost before `work` was done, in which case `work` may
+    /// have been done in part.
+    ///
+    /// # Cancel safety
+    ///
+    /// As safe as `work`.
+    pub async fn protect<F: IntoFuture>(self, work: F) -> Result<F::Output> {
+        tokio::select! {
+            biased;
+            error = self.wait() => Err(error),
+            output = work.into_future() => Ok(output),
+        }
+    }
+}
+
+impl IntoFuture for Lost {
+    type Output = Error;
+    type IntoFuture = Pin<Box<dyn Future<Output = Error> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.wait())
+    }
+}
+
+/// For backends: the sending end of [`Lost`].
+///
+/// Whoever keeps the lock alive owns it. Dropped without a word it means that the owner is gone.
+#[derive(Debug)]
+pub struct LostSender(Arc<Signal>);
+
+impl LostSender {
+    /// A signal for the lock that answers `request`.
+    pub fn new(backend: &'static str, request: &Request) -> (Self, Lost) {
+        let signal = Arc::new(Signal {
+            backend,
+            keys: Arc::clone(request.keys()),
+            visibility: request.visibility(),
+            end: OnceLock::new(),
+            ended: Notify::new(),
+        });
+        (Self(Arc::clone(&signal)), Lost(Some(signal)))
+    }
+
+    /// The lock is lost. Does nothing after a release or an earlier loss.
+    pub fn lose(self, cause: LossCause) {
+        self.0.end(End::Lost(cause));
+    }
+
+    /// The lock was released: the signal will never fire.
+    pub fn released(self) {
+        self.0.end(End::Released);
+    }
+}
+
+impl Drop for LostSender {
+    fn drop(&mut self) {
+        self.0.end(End::Lost(LossCause::OwnerGone));
+    }
+}

@@ -1,0 +1,2 @@
+//! x
+pub use sqlock_core::*;
