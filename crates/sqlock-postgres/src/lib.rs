@@ -1,1 +1,13 @@
-//! x
+//! What sqlock's PostgreSQL backends share.
+//!
+//! Applications use the crate `sqlock`. This one is for backends: [`Failure`] says what an error of
+//! the server means for a lock, [`ServerFacts`] what the server is and how many locks a process may
+//! take, [`connect_options`] what a URL says.
+
+mod connect;
+mod facts;
+mod failure;
+
+pub use connect::{connect_options, plain_options};
+pub use facts::{LOCK_MEMORY_SETTING, ServerFacts};
+pub use failure::Failure;

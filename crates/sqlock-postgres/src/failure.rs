@@ -1,0 +1,94 @@
+use std::borrow::Cow;
+
+use sqlock_core::{BoxError, Error};
+
+use crate::LOCK_MEMORY_SETTING;
+
+/// What an error of sqlx means for the locks of its connection.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The connection is of no more use, and what it held is gone or will be.
+    Connection(sqlx::Error),
+    /// The server refused the statement and the connection goes on. What the statement had done
+    /// about session locks before it failed stays done.
+    Statement(sqlx::Error),
+}
+
+impl Failure {
+    /// Which of the two `error` is.
+    #[must_use]
+    pub fn of(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(database) if !ends_connection(database.code().as_deref()) => {
+                Self::Statement(error)
+            }
+            _ => Self::Connection(error),
+        }
+    }
+
+    /// The error for the caller of `operation`.
+    #[must_use]
+    pub fn into_error(self, backend: &'static str, operation: &'static str) -> Error {
+        let (Self::Connection(error) | Self::Statement(error)) = self;
+        let passes = is_passing(&error);
+        let code = error
+            .as_database_error()
+            .and_then(|database| database.code())
+            .map(Cow::into_owned);
+        let source: BoxError = Box::new(error);
+        match code.as_deref() {
+            Some("53200") => Error::LockMemory {
+                setting: LOCK_MEMORY_SETTING,
+                source,
+            },
+            Some("40P01") => Error::Deadlock { source },
+            _ if passes => Error::Unavailable { backend, source },
+            _ => Error::Backend {
+                backend,
+                operation,
+                source,
+            },
+        }
+    }
+}
+
+/// Class 57P: the server ends the session by itself; 25P03, 25P04 and 57P05 are its time limits.
+fn ends_connection(code: Option<&str>) -> bool {
+    code.is_some_and(|code| {
+        code.starts_with("57P") || code.starts_with("08") || matches!(code, "25P03" | "25P04")
+    })
+}
+
+/// Shut-downs, start-ups, full connection slots and the network pass; a wrong password does not.
+fn is_passing(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(database) => {
+            let code = database.code();
+            ends_connection(code.as_deref()) || code.as_deref() == Some("53300")
+        }
+        sqlx::Error::Configuration(_)
+        | sqlx::Error::ColumnDecode { .. }
+        | sqlx::Error::Decode(_)
+        | sqlx::Error::TypeNotFound { .. } => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_connection_is_retryable() {
+        let failure = Failure::of(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()));
+        assert!(matches!(failure, Failure::Connection(_)));
+        assert!(failure.into_error("session", "acquire").is_retryable());
+    }
+
+    #[test]
+    fn a_wrong_option_is_not() {
+        let failure = Failure::of(sqlx::Error::Configuration("no such file".into()));
+        assert!(!failure.into_error("session", "connect").is_retryable());
+    }
+}
