@@ -1,0 +1,32 @@
+//! One thread that lives as long as the process, and the work that must be done on such a thread.
+//!
+//! The kernel sends a child its parent-death signal when the *thread* that spawned it ends, and a
+//! test's thread ends with its test.
+
+use std::io;
+use std::process::{Child, Command};
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Spawns `command` as a child of the thread that lives as long as this process.
+pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
+    static KEEPER: OnceLock<Sender<Job>> = OnceLock::new();
+    let keeper = KEEPER.get_or_init(|| {
+        let (jobs, queue) = mpsc::channel::<Job>();
+        thread::Builder::new()
+            .name("keeper".to_owned())
+            .spawn(move || queue.into_iter().for_each(|job| job()))
+            .expect("a thread can be spawned");
+        jobs
+    });
+    let (reply, answer) = mpsc::channel();
+    let job: Job = Box::new(move || {
+        // Nobody is left to hear of it only where the caller panicked.
+        let _ = reply.send(command.spawn());
+    });
+    keeper.send(job).expect("the keeper never ends");
+    answer.recv().expect("the keeper answers")
+}

@@ -1,0 +1,133 @@
+use std::env;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+
+use crate::signal;
+
+const OWNER: &str = "owner";
+const DATA: &str = "data";
+
+/// The directory that all servers of this user share, locked against other test processes.
+pub(super) struct Scratch {
+    root: PathBuf,
+    _lock: File,
+}
+
+impl Scratch {
+    pub(super) fn lock() -> Result<Self> {
+        let uid = rustix::process::geteuid().as_raw();
+        // In the system's own directory, since the server's account must be able to enter it.
+        let root = env::temp_dir().join(format!("sqlock-tests-{uid}"));
+        let root = create(&root).with_context(|| format!("cannot make {}", root.display()))?;
+        let owner = fs::metadata(&root)?.uid();
+        ensure!(owner == uid, "{} belongs to somebody else", root.display());
+        let lock = File::create(root.join("lock"))?;
+        lock.lock()
+            .context("cannot lock the directory of test servers")?;
+        Ok(Self { root, _lock: lock })
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// A new directory for one server; it is swept by others once this process is gone.
+    pub(super) fn server_directory(&self) -> Result<ServerDirectory> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = self.path(&format!("server-{}-{count}", process::id()));
+        // A namesake can only be left over from a dead process of the same pid.
+        let _ = fs::remove_dir_all(&path);
+        create(&path)?;
+        let owner = File::create(path.join(OWNER))?;
+        owner
+            .lock()
+            .context("cannot lock a new server's directory")?;
+        Ok(ServerDirectory {
+            path,
+            _owner: owner,
+        })
+    }
+
+    /// Removes what dead test processes have left behind.
+    pub(super) fn sweep(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.root)? {
+            let path = entry?.path();
+            let is_server = path
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("server-"));
+            if is_server && !has_owner(&path) {
+                end_processes(&path.join(DATA));
+                fs::remove_dir_all(&path)
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One server's directory: its data, its log and its socket. Removed when dropped.
+#[derive(Debug)]
+pub(super) struct ServerDirectory {
+    path: PathBuf,
+    _owner: File,
+}
+
+impl ServerDirectory {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.path.join(DATA)
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+}
+
+impl Drop for ServerDirectory {
+    fn drop(&mut self) {
+        // What stays is swept by the next test process.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn create(path: &Path) -> Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+    // The form in which a process's working directory shows.
+    Ok(fs::canonicalize(path)?)
+}
+
+/// A lock says it surer than a pid, which may be another process's by now.
+fn has_owner(directory: &Path) -> bool {
+    let Ok(owner) = File::open(directory.join(OWNER)) else {
+        return false;
+    };
+    matches!(owner.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// Gives the server of a dead process, which was told to stop by the kernel, the time to do so.
+/// Paused processes stay until they are killed.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a plain thread, before there is a runtime to block"
+)]
+fn end_processes(data: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while !signal::processes_in(data).is_empty() {
+        if Instant::now() >= deadline {
+            signal::send_all(&signal::processes_in(data), Signal::KILL);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
