@@ -1,8 +1,6 @@
-use std::{
-    fmt,
-    future::IntoFuture,
-    time::{Duration, Instant},
-};
+use std::{fmt, future::IntoFuture, time::Duration};
+
+use tokio::time::Instant;
 
 use crate::{FencingToken, Held, Leased, LockKey, Lost, Result, Transactional};
 

@@ -3,9 +3,9 @@ use std::{
     future::{Future, IntoFuture},
     pin::Pin,
     sync::Arc,
-    time::Instant,
 };
 
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::{
