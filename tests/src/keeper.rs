@@ -4,7 +4,8 @@
 //! test's thread ends with its test.
 
 use std::io;
-use std::process::{Child, Command};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -29,4 +30,24 @@ pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
     });
     keeper.send(job).expect("the keeper never ends");
     answer.recv().expect("the keeper answers")
+}
+
+/// A command for [`spawn`] that gets SIGQUIT, a server's immediate shutdown, when this process dies,
+/// however it dies.
+///
+/// A change of account clears the parent-death signal, so it is set by `setpriv`, which runs under
+/// the other account already. Where there is no `setpriv`, the next test process sweeps.
+pub(crate) fn dying_with_this_process(program: &Path) -> Command {
+    let has_setpriv = Command::new("setpriv")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !has_setpriv {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "QUIT"]).arg(program);
+    command
 }

@@ -122,131 +122,6 @@ async fn a_private_server_has_its_own_settings() {
     assert_eq!(text(&mut connection, "show max_connections").await, "300");
 }
 
-#[tokio::test]
-async fn a_wrong_setting_fails_with_the_servers_own_words() {
-    let start = tokio::spawn(async { PostgresServer::start(&[("max_connections", "many")]).await });
-    let message = panic_message(start.await.unwrap_err().into_panic());
-    assert!(message.contains("max_connections"), "{message}");
-}
-
-#[tokio::test]
-async fn a_private_server_stops_and_starts_on_its_port_and_data() {
-    let server = PostgresServer::start(&[]).await;
-    let database = server.database().await;
-    run(&mut database.connect().await, "create table kept (id int)").await;
-    for stop in [Stop::Fast, Stop::Immediate] {
-        server.restart(stop).await;
-        assert_eq!(
-            number(
-                &mut database.connect().await,
-                "select count(*)::int from kept"
-            )
-            .await,
-            0
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_killed_server_loses_no_commit() {
-    let server = PostgresServer::start(&[]).await;
-    let database = server.database().await;
-    let mut connection = database.connect().await;
-    run(&mut connection, "create table kept (id int)").await;
-    run(&mut connection, "insert into kept values (1)").await;
-    let pids = server.processes();
-    assert!(pids.len() > 3, "{pids:?}");
-
-    server.kill().await;
-
-    assert!(!pids.iter().any(|pid| signal::is_alive(*pid)));
-    assert!(server.processes().is_empty());
-    server.start_again().await;
-    assert_eq!(
-        number(
-            &mut database.connect().await,
-            "select count(*)::int from kept"
-        )
-        .await,
-        1
-    );
-}
-
-#[tokio::test]
-async fn a_paused_server_answers_once_resumed() {
-    let server = PostgresServer::start(&[]).await;
-    let mut connection = server.connect().await;
-    server.pause();
-    let answer = tokio::time::timeout(
-        Duration::from_millis(300),
-        number(&mut connection, "select 1"),
-    )
-    .await;
-    assert!(answer.is_err(), "a paused server answered");
-    server.resume();
-    assert_eq!(number(&mut server.connect().await, "select 1").await, 1);
-}
-
-#[tokio::test]
-async fn a_paused_backend_stops_nobody_else() {
-    let server = PostgresServer::start(&[]).await;
-    let mut connection = server.connect().await;
-    let pid = number(&mut connection, "select pg_backend_pid()").await;
-    server.pause_backend(pid);
-    let answer = holds_within(Duration::from_millis(300), async || {
-        let look = tokio::time::timeout(
-            Duration::from_millis(300),
-            number(&mut connection, "select 1"),
-        );
-        look.await.is_ok()
-    });
-    assert!(!answer.await, "a paused backend answered");
-    assert_eq!(number(&mut server.connect().await, "select 1").await, 1);
-    server.resume_backend(pid);
-}
-
-#[tokio::test]
-async fn a_dropped_server_is_gone() {
-    let server = PostgresServer::start(&[]).await;
-    let pids = server.processes();
-    drop(server);
-    assert!(!pids.iter().any(|pid| signal::is_alive(*pid)));
-}
-
-#[tokio::test]
-async fn a_dropped_server_is_gone_even_if_paused() {
-    let server = PostgresServer::start(&[]).await;
-    let pids = server.processes();
-    server.pause();
-    drop(server);
-    assert!(!pids.iter().any(|pid| signal::is_alive(*pid)));
-}
-
-#[tokio::test]
-async fn a_server_dies_with_its_process_by_kill_9() {
-    let mut holder = hold_server();
-    let mut line = String::new();
-    BufReader::new(holder.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let pids: Vec<i32> = line
-        .split_whitespace()
-        .map(|pid| pid.parse().unwrap())
-        .collect();
-    assert!(
-        pids.len() > 3 && pids.iter().all(|pid| signal::is_alive(*pid)),
-        "{pids:?}"
-    );
-
-    holder.kill().unwrap();
-    holder.wait().unwrap();
-
-    eventually(PATIENCE, async || {
-        !pids.iter().any(|pid| signal::is_alive(*pid))
-    })
-    .await;
-}
-
 #[test]
 fn no_server_to_be_had_says_what_to_install() {
     let output = Command::new(env!("CARGO_BIN_EXE_hold-server"))
@@ -276,12 +151,163 @@ async fn faults_are_refused_on_the_shared_server() {
     assert!(message.contains("PostgresServer::start"), "{message}");
 }
 
-fn hold_server() -> Child {
-    Command::new(env!("CARGO_BIN_EXE_hold-server"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+/// What a server in a container cannot do.
+mod local_binaries {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_wrong_setting_fails_with_the_servers_own_words() {
+        let start =
+            tokio::spawn(async { PostgresServer::start(&[("max_connections", "many")]).await });
+        let message = panic_message(start.await.unwrap_err().into_panic());
+        assert!(message.contains("max_connections"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_private_server_stops_and_starts_on_its_port_and_data() {
+        let server = PostgresServer::start(&[]).await;
+        let database = server.database().await;
+        run(&mut database.connect().await, "create table kept (id int)").await;
+        for stop in [Stop::Fast, Stop::Immediate] {
+            server.restart(stop).await;
+            assert_eq!(
+                number(
+                    &mut database.connect().await,
+                    "select count(*)::int from kept"
+                )
+                .await,
+                0
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_killed_server_loses_no_commit() {
+        let server = PostgresServer::start(&[]).await;
+        let database = server.database().await;
+        let mut connection = database.connect().await;
+        run(&mut connection, "create table kept (id int)").await;
+        run(&mut connection, "insert into kept values (1)").await;
+        let pids = server.processes();
+        assert!(pids.len() > 3, "{pids:?}");
+
+        server.kill().await;
+
+        assert!(!pids.iter().any(|pid| signal::is_alive(*pid)));
+        assert!(server.processes().is_empty());
+        server.start_again().await;
+        assert_eq!(
+            number(
+                &mut database.connect().await,
+                "select count(*)::int from kept"
+            )
+            .await,
+            1
+        );
+    }
+
+    #[tokio::test]
+    async fn a_paused_server_answers_once_resumed() {
+        let server = PostgresServer::start(&[]).await;
+        let mut connection = server.connect().await;
+        server.pause();
+        let answer = tokio::time::timeout(
+            Duration::from_millis(300),
+            number(&mut connection, "select 1"),
+        )
+        .await;
+        assert!(answer.is_err(), "a paused server answered");
+        server.resume();
+        assert_eq!(number(&mut server.connect().await, "select 1").await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_paused_backend_stops_nobody_else() {
+        let server = PostgresServer::start(&[]).await;
+        let mut connection = server.connect().await;
+        let pid = number(&mut connection, "select pg_backend_pid()").await;
+        server.pause_backend(pid);
+        let answer = holds_within(Duration::from_millis(300), async || {
+            let look = tokio::time::timeout(
+                Duration::from_millis(300),
+                number(&mut connection, "select 1"),
+            );
+            look.await.is_ok()
+        });
+        assert!(!answer.await, "a paused backend answered");
+        assert_eq!(number(&mut server.connect().await, "select 1").await, 1);
+        server.resume_backend(pid);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_server_is_gone() {
+        let server = PostgresServer::start(&[]).await;
+        let pids = server.processes();
+        drop(server);
+        assert!(!pids.iter().any(|pid| signal::is_alive(*pid)));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_server_is_gone_even_if_paused() {
+        let server = PostgresServer::start(&[]).await;
+        let pids = server.processes();
+        server.pause();
+        drop(server);
+        assert!(!pids.iter().any(|pid| signal::is_alive(*pid)));
+    }
+
+    #[tokio::test]
+    async fn a_server_dies_with_its_process_by_kill_9() {
+        let mut holder = hold_server();
+        let pids = pids_of(&mut holder);
+
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+
+        eventually(PATIENCE, async || {
+            !pids.iter().any(|pid| signal::is_alive(*pid))
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_process_leaves_is_swept() {
+        let mut holder = hold_server();
+        let pids = pids_of(&mut holder);
+        // Paused processes hear no signal but the sweep's.
+        pids.iter().for_each(|pid| signal::pause(*pid));
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        assert!(pids.iter().all(|pid| signal::is_alive(*pid)));
+
+        let _server = PostgresServer::start(&[]).await;
+
+        assert!(!pids.iter().any(|pid| signal::is_alive(*pid)));
+    }
+
+    fn hold_server() -> Child {
+        Command::new(env!("CARGO_BIN_EXE_hold-server"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    fn pids_of(holder: &mut Child) -> Vec<i32> {
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let pids: Vec<i32> = line
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect();
+        assert!(
+            pids.len() > 3 && pids.iter().all(|pid| signal::is_alive(*pid)),
+            "{pids:?}"
+        );
+        pids
+    }
 }
 
 async fn number(connection: &mut PgConnection, statement: &str) -> i32 {

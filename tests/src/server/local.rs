@@ -7,7 +7,8 @@ use super::Stop;
 use super::account::Account;
 use super::binaries::Binaries;
 use super::cluster;
-use super::postmaster::{Postmaster, free_port};
+use super::port::free_port;
+use super::postmaster::Postmaster;
 use super::scratch::ServerDirectory;
 
 const PORTS_TO_TRY: usize = 5;

@@ -2,33 +2,25 @@ mod account;
 mod binaries;
 mod cluster;
 mod container;
+mod faults;
 mod local;
+mod port;
 mod postmaster;
 mod scratch;
 mod source;
 
 use std::sync::{Arc, OnceLock};
 
-use anyhow::{Context as _, Result};
-use rustix::process::Signal;
+use anyhow::{Context as _, Error, Result};
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tokio::task::spawn_blocking;
 
 use self::container::Container;
+pub use self::faults::Stop;
 use self::local::Local;
 use self::source::Source;
 use crate::database::{TestDatabase, sweep_old_databases};
-use crate::signal;
-
-/// How a server is told to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// Ends all sessions, and shuts down properly.
-    Fast,
-    /// Ends all processes at once; the next start recovers.
-    Immediate,
-}
 
 /// A PostgreSQL server. Cheap to clone; a private one is stopped and removed with its last clone,
 /// and every one when this process dies, even by `kill -9`.
@@ -56,15 +48,7 @@ impl PostgresServer {
     ///
     /// Databases are to be had from it, faults are not: see [`start`](Self::start).
     pub async fn shared() -> Self {
-        blocking(Self::shared_blocking).await
-    }
-
-    /// As [`shared`](Self::shared), for a test without a runtime.
-    #[must_use]
-    pub fn shared_blocking() -> Self {
-        static SHARED: OnceLock<Result<PostgresServer, String>> = OnceLock::new();
-        let shared = SHARED.get_or_init(|| start_shared().map_err(|error| format!("{error:#}")));
-        shared.clone().unwrap_or_else(|error| panic!("{error}"))
+        blocking(shared).await
     }
 
     /// A private server, with settings of its own: `&[("max_locks_per_transaction", "512")]`.
@@ -76,68 +60,7 @@ impl PostgresServer {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        blocking(move || {
-            reported(
-                Source::of_private_server()
-                    .and_then(|source| launch(source, &settings, Role::Private)),
-            )
-        })
-        .await
-    }
-
-    /// Stops a private server.
-    pub async fn stop(&self, stop: Stop) {
-        self.act(move |local| local.stop(stop)).await;
-    }
-
-    /// Starts a private server that was stopped or killed, on its data and port.
-    pub async fn start_again(&self) {
-        self.act(Local::start_again).await;
-    }
-
-    /// Stops a private server and starts it again.
-    pub async fn restart(&self, stop: Stop) {
-        self.stop(stop).await;
-        self.start_again().await;
-    }
-
-    /// Kills every process of a private server with `kill -9`.
-    pub async fn kill(&self) {
-        self.act(Local::kill).await;
-    }
-
-    /// Pauses every process of a private server (SIGSTOP): as if its machine hung. Its port still
-    /// takes connections, and nobody answers.
-    pub fn pause(&self) {
-        // The postmaster first, so that no backend is born meanwhile.
-        signal::send_all(&self.processes(), Signal::STOP);
-    }
-
-    /// Lets every process of a private server go on (SIGCONT).
-    pub fn resume(&self) {
-        signal::send_all(&self.processes(), Signal::CONT);
-    }
-
-    /// Pauses one backend of a private server, by its `pg_backend_pid()`.
-    pub fn pause_backend(&self, pid: i32) {
-        signal::pause(self.backend(pid));
-    }
-
-    /// Lets one backend of a private server go on.
-    pub fn resume_backend(&self, pid: i32) {
-        signal::resume(self.backend(pid));
-    }
-
-    /// Kills one backend of a private server with `kill -9`. The server then ends all others and
-    /// recovers.
-    pub fn kill_backend(&self, pid: i32) {
-        signal::kill(self.backend(pid));
-    }
-
-    /// The pids of a private server's processes, the postmaster first; empty where it does not run.
-    #[must_use]
-    pub fn processes(&self) -> Vec<i32> {
-        self.local().processes()
+        blocking(move || launch(Source::of_private_server()?, &settings, Role::Private)).await
     }
 
     /// A new database of this server.
@@ -182,33 +105,12 @@ impl PostgresServer {
     pub(crate) fn outlives_us(&self) -> bool {
         matches!(*self.kind, Kind::Url(_))
     }
+}
 
-    fn local(&self) -> &Local {
-        assert!(
-            self.role == Role::Private,
-            "faults are for private servers, which PostgresServer::start makes; this one is shared",
-        );
-        match &*self.kind {
-            Kind::Local(local) => local,
-            Kind::Url(_) | Kind::Container(_) => panic!(
-                "only a server of local binaries can be stopped, paused or killed; \
-                 apt-get install postgresql brings them"
-            ),
-        }
-    }
-
-    fn backend(&self, pid: i32) -> i32 {
-        assert!(
-            self.processes().contains(&pid),
-            "{pid} is no process of this server"
-        );
-        pid
-    }
-
-    async fn act(&self, action: impl FnOnce(&Local) -> Result<()> + Send + 'static) {
-        let server = self.clone();
-        blocking(move || reported(action(server.local()))).await;
-    }
+fn shared() -> Result<PostgresServer> {
+    static SHARED: OnceLock<Result<PostgresServer, String>> = OnceLock::new();
+    let shared = SHARED.get_or_init(|| start_shared().map_err(|error| format!("{error:#}")));
+    shared.clone().map_err(Error::msg)
 }
 
 fn start_shared() -> Result<PostgresServer> {
@@ -228,9 +130,9 @@ fn launch(source: Source, settings: &[(String, String)], role: Role) -> Result<P
             Kind::Url(url)
         }
         Source::Local(binaries) => Kind::Local(Local::start(binaries, settings)?),
-        Source::Container => {
-            Kind::Container(Container::start(settings).map_err(source::nothing_found)?)
-        }
+        Source::Container => Kind::Container(
+            Container::start(settings).map_err(|error| source::nothing_found(&error))?,
+        ),
     };
     Ok(PostgresServer {
         kind: Arc::new(kind),
@@ -238,13 +140,10 @@ fn launch(source: Source, settings: &[(String, String)], role: Role) -> Result<P
     })
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match spawn_blocking(work).await {
-        Ok(value) => value,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-}
-
-fn reported<T>(outcome: Result<T>) -> T {
+/// Does blocking work away from the test's runtime; the test itself panics where it fails.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> T {
+    let outcome = spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(error.into()));
     outcome.unwrap_or_else(|error| panic!("{error:#}"))
 }

@@ -1,9 +1,7 @@
 use std::fs::{self, OpenOptions};
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,7 +37,7 @@ impl Postmaster {
             .create(true)
             .append(true)
             .open(directory.log())?;
-        let mut command = dying_with_this_process(&binaries.postgres());
+        let mut command = keeper::dying_with_this_process(&binaries.postgres());
         command
             .arg("-D")
             .arg(directory.data())
@@ -145,40 +143,6 @@ impl Drop for Postmaster {
             let _ = self.kill();
         }
     }
-}
-
-/// A port that is free now. Below the range that outgoing connections take theirs from, so that a
-/// stopped server finds it free again.
-pub(super) fn free_port() -> Result<u16> {
-    const FIRST: u16 = 20_000;
-    const COUNT: u16 = 12_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = u16::try_from(std::process::id() * 97 % u32::from(COUNT))?;
-    for _ in 0..COUNT {
-        let offset = (start + NEXT.fetch_add(1, Ordering::Relaxed) % COUNT) % COUNT;
-        if TcpListener::bind(("127.0.0.1", FIRST + offset)).is_ok() {
-            return Ok(FIRST + offset);
-        }
-    }
-    bail!("no free port between {FIRST} and {}", FIRST + COUNT)
-}
-
-/// By `setpriv` the kernel tells the server when this process dies, however it dies: an immediate
-/// shutdown. `setpriv` runs under the server's account already, since a change of account clears
-/// the parent-death signal. Where there is no `setpriv`, the next test process sweeps.
-fn dying_with_this_process(program: &Path) -> Command {
-    let has_setpriv = Command::new("setpriv")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !has_setpriv {
-        return Command::new(program);
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "QUIT"]).arg(program);
-    command
 }
 
 fn tail(log: &Path) -> String {

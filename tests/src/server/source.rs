@@ -1,6 +1,6 @@
 use std::env;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 use super::binaries::Binaries;
 
@@ -47,9 +47,9 @@ impl Source {
     }
 }
 
-/// Wraps the failure to start a container, which is the last resort.
-pub(super) fn nothing_found(error: anyhow::Error) -> anyhow::Error {
-    error.context(NOTHING_FOUND)
+/// The failure to start a container, which is the last resort, is the failure to find anything.
+pub(super) fn nothing_found(error: &anyhow::Error) -> anyhow::Error {
+    anyhow!("{NOTHING_FOUND}\na container was tried last: {error:#}")
 }
 
 fn forced() -> Result<Option<String>> {
