@@ -1,1 +1,71 @@
-//! x
+//! The suite of tests that every lock backend passes, for backends of your own too.
+//!
+//! Implement [`Harness`], which starts a world and opens nodes in it, and call [`conformance!`]
+//! with what your backend can do. It emits one named `#[test]` a case, so that a failure tells
+//! the promise that was broken, and a case that is added here reaches every backend:
+//!
+//! ```
+//! use async_trait::async_trait;
+//! use sqlock_conformance::{Harness, LossHarness};
+//! use sqlock_core::{Locks, LossCause, MemoryBackend};
+//!
+//! struct Memory(MemoryBackend);
+//!
+//! #[async_trait]
+//! impl Harness for Memory {
+//!     type Backend = MemoryBackend;
+//!     async fn start() -> Self {
+//!         Self(MemoryBackend::new())
+//!     }
+//!     async fn node(&self) -> Locks<MemoryBackend> {
+//!         Locks::new(self.0.another_node())
+//!     }
+//!     async fn held(&self) -> usize {
+//!         self.0.held()
+//!     }
+//! }
+//!
+//! #[async_trait]
+//! impl LossHarness for Memory {
+//!     async fn break_holder(&self, node: &Locks<MemoryBackend>) {
+//!         node.backend().faults().lose_all(LossCause::ConnectionClosed);
+//!     }
+//! }
+//!
+//! sqlock_conformance::conformance! {
+//!     harness = Memory,
+//!     capabilities = [advisory_ids, inspect, loss, shared, tokens],
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! Every case runs on a multi-threaded runtime of its own, in a world of its own, and within
+//! [`Harness::TIME_LIMIT`]; at its end nothing may be held.
+//!
+//! | capability | what it means |
+//! |---|---|
+//! | *(always)* | exclusive locks: exclusion, waiting, cancellation, release, load, shut-down |
+//! | `advisory_ids` | keys are PostgreSQL's advisory ids: a name and its number are one lock |
+//! | `inspect` | the backend tells who holds a lock ([`InspectBackend`](sqlock_core::InspectBackend)) |
+//! | `loss` | the harness can break a holder's connection ([`LossHarness`]) |
+//! | `shared` | there is a shared mode ([`SharedBackend`](sqlock_core::SharedBackend)) |
+//! | `tokens` | guards carry fencing tokens |
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "support for tests: a panic with a message is how it reports"
+)]
+
+pub mod cases;
+mod harness;
+mod macros;
+mod run;
+mod support;
+mod world;
+
+pub use harness::{Harness, LossHarness};
+pub use run::run;
+pub use world::World;

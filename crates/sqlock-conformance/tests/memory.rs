@@ -1,0 +1,8 @@
+//! The in-memory backend passes the suite.
+
+mod harness;
+
+sqlock_conformance::conformance! {
+    harness = crate::harness::Memory,
+    capabilities = [advisory_ids, inspect, loss, shared, tokens],
+}
