@@ -1,0 +1,39 @@
+# List the recipes
+default:
+    @just --list
+
+# Install what is missing to build and to test, or name it
+setup:
+    ./scripts/setup
+
+# Five nodes race for one job against a throw-away PostgreSQL
+demo:
+    ./scripts/demo
+
+# Pass the tests; arguments go to cargo test
+test *ARGS:
+    ./scripts/test {{ ARGS }}
+
+# Pass the tests of the test servers with servers in containers
+test-docker:
+    ./scripts/test-docker
+
+# Format the code
+fmt:
+    cargo fmt --all
+
+# Lint, as strictly as CI does
+lint:
+    cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+# Build the API documentation
+doc:
+    RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --all-features
+
+# Build the book in docs/, installing mdbook from source if it is missing
+book:
+    ./scripts/book
+
+# All that CI checks
+ci:
+    ./.ci/run
