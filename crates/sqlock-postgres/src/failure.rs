@@ -1,18 +1,18 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use sqlock_core::{BoxError, Error};
 
 use crate::LOCK_MEMORY_SETTING;
 
 /// What an error of sqlx means for the locks of its connection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Failure {
     /// The connection is of no more use, and what it held is gone or will be.
-    Connection(sqlx::Error),
+    Connection(Arc<sqlx::Error>),
     /// The server refused the statement and the connection goes on. What the statement had done
     /// about session locks before it failed stays done.
-    Statement(sqlx::Error),
+    Statement(Arc<sqlx::Error>),
 }
 
 impl Failure {
@@ -21,22 +21,22 @@ impl Failure {
     pub fn of(error: sqlx::Error) -> Self {
         match &error {
             sqlx::Error::Database(database) if !ends_connection(database.code().as_deref()) => {
-                Self::Statement(error)
+                Self::Statement(Arc::new(error))
             }
-            _ => Self::Connection(error),
+            _ => Self::Connection(Arc::new(error)),
         }
     }
 
-    /// The error for the caller of `operation`.
+    /// The error for a caller of `operation`; there may be many.
     #[must_use]
-    pub fn into_error(self, backend: &'static str, operation: &'static str) -> Error {
+    pub fn error(&self, backend: &'static str, operation: &'static str) -> Error {
         let (Self::Connection(error) | Self::Statement(error)) = self;
-        let passes = is_passing(&error);
+        let passes = is_passing(error);
         let code = error
             .as_database_error()
-            .and_then(|database| database.code())
+            .and_then(sqlx::error::DatabaseError::code)
             .map(Cow::into_owned);
-        let source: BoxError = Box::new(error);
+        let source: BoxError = Box::new(Arc::clone(error));
         match code.as_deref() {
             Some("53200") => Error::LockMemory {
                 setting: LOCK_MEMORY_SETTING,
@@ -83,12 +83,12 @@ mod tests {
     fn a_closed_connection_is_retryable() {
         let failure = Failure::of(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()));
         assert!(matches!(failure, Failure::Connection(_)));
-        assert!(failure.into_error("session", "acquire").is_retryable());
+        assert!(failure.error("session", "acquire").is_retryable());
     }
 
     #[test]
     fn a_wrong_option_is_not() {
         let failure = Failure::of(sqlx::Error::Configuration("no such file".into()));
-        assert!(!failure.into_error("session", "connect").is_retryable());
+        assert!(!failure.error("session", "connect").is_retryable());
     }
 }

@@ -1,2 +1,32 @@
-//! x
-pub use sqlock_core::*;
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub use sqlock_core::{
+    AdvisoryId, BoxError, BoxHeld, Deadline, DynBackend, DynSharedBackend, Error, FencingToken,
+    Held, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey, KeyVisibility, Leased,
+    Lock, LockBackend, LockGuard, LockKey, Locks, LocksBuilder, LossCause, Lost, LostSender, Mode,
+    RESERVED_PAIR_CLASSES, Request, Result, SharedBackend, Transactional, Wait,
+};
+
+/// Locks in this process, for unit tests.
+#[cfg(feature = "memory")]
+#[cfg_attr(docsrs, doc(cfg(feature = "memory")))]
+pub mod memory {
+    pub use sqlock_core::memory::*;
+}
+
+/// Session-advisory locks: many locks on one connection.
+#[cfg(feature = "session")]
+#[cfg_attr(docsrs, doc(cfg(feature = "session")))]
+pub mod session {
+    pub use sqlock_session::{SessionBackend, SessionHeld, SessionOptions};
+}
+
+#[cfg(feature = "memory")]
+#[doc(no_inline)]
+#[cfg_attr(docsrs, doc(cfg(feature = "memory")))]
+pub use memory::MemoryBackend;
+#[cfg(feature = "session")]
+#[doc(no_inline)]
+#[cfg_attr(docsrs, doc(cfg(feature = "session")))]
+pub use session::SessionBackend;

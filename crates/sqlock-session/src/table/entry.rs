@@ -1,0 +1,157 @@
+use std::{collections::VecDeque, sync::Arc};
+
+use sqlock_core::{Mode, Request};
+use tokio::time::Instant;
+
+use crate::{
+    batch::Waiting,
+    command::{Answer, Asked, Receipt},
+};
+
+/// One key, as far as this process is concerned with it.
+#[derive(Debug, Default)]
+pub(crate) struct Entry {
+    /// What the session holds on the server.
+    pub(crate) held: Option<ServerLock>,
+    /// Who in this process wants the key, in order of arrival.
+    pub(crate) queue: VecDeque<Waiter>,
+    /// What the session holds on the server in order to wait.
+    pub(crate) waiting: Waiting,
+    /// The server has refused the one in front: it waits as the design says.
+    pub(crate) refused: bool,
+    /// Nothing is to be done before a notification, a poll or a new one in front.
+    pub(crate) asleep: bool,
+    /// Times in a row that the wait slot was refused.
+    pub(crate) slot_misses: u32,
+    /// When the server was last asked whether others wait, and what it said.
+    pub(crate) look: Option<Look>,
+    /// Others wait: this process leaves the key alone until then.
+    pub(crate) stand_back: Option<Instant>,
+    /// A row of the statement under way is about this key.
+    pub(crate) in_batch: bool,
+    /// Listed among those that need attention.
+    pub(crate) dirty: bool,
+    /// Told when the key is free.
+    pub(crate) receipts: Vec<Arc<Receipt>>,
+}
+
+/// A lock that the session holds, by how many grants of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServerLock {
+    pub(crate) mode: Mode,
+    pub(crate) holders: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) at: Instant,
+    pub(crate) quiet: bool,
+}
+
+/// A request in the queue of a key: of its only key, or of the one that it was refused.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    pub(crate) number: u64,
+    pub(crate) request: Request,
+    pub(crate) answer: Answer,
+    pub(crate) patience: Patience,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Try,
+    Wait,
+}
+
+impl Waiter {
+    pub(crate) fn new(asked: Asked) -> Self {
+        let patience = match asked.request.deadline() {
+            Some(deadline) if !deadline.has_passed() => Patience::Wait,
+            _ => Patience::Try,
+        };
+        Self {
+            number: asked.number,
+            request: asked.request,
+            answer: asked.answer,
+            patience,
+        }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.request.mode()
+    }
+
+    pub(crate) fn wants_one_key(&self) -> bool {
+        self.request.keys().len() == 1
+    }
+
+    pub(crate) fn waits(&self) -> bool {
+        self.patience == Patience::Wait
+    }
+
+    /// The caller has gone away.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.answer.is_closed()
+    }
+
+    pub(crate) fn refuse(self) {
+        self.answer.send(Ok(None)).ok();
+    }
+}
+
+impl Entry {
+    /// Puts `waiter` where its arrival says.
+    pub(crate) fn enqueue(&mut self, waiter: Waiter) {
+        let place = self
+            .queue
+            .iter()
+            .rposition(|earlier| earlier.number < waiter.number)
+            .map_or(0, |place| place + 1);
+        if place == 0 {
+            self.asleep = false;
+        }
+        self.queue.insert(place, waiter);
+    }
+
+    /// Drops those in front whose callers have gone away.
+    pub(crate) fn prune(&mut self) {
+        while self.queue.front().is_some_and(Waiter::is_gone) {
+            self.queue.pop_front();
+            self.asleep = false;
+        }
+    }
+
+    /// Takes out those of whom `pick` says so, and leaves the order of the others.
+    pub(crate) fn take_out(&mut self, mut pick: impl FnMut(&Waiter) -> bool) -> Vec<Waiter> {
+        let mut taken = Vec::new();
+        let mut index = 0;
+        while let Some(waiter) = self.queue.get(index) {
+            if pick(waiter) {
+                taken.extend(self.queue.remove(index));
+            } else {
+                index += 1;
+            }
+        }
+        taken
+    }
+
+    /// Answers those who only tried.
+    pub(crate) fn refuse_tries(&mut self) {
+        for waiter in self.take_out(|waiter| !waiter.waits()) {
+            waiter.refuse();
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.held.is_none()
+            && self.queue.is_empty()
+            && !self.waiting.any()
+            && !self.in_batch
+            && self.stand_back.is_none()
+    }
+
+    /// Locks on the server that this key accounts for.
+    pub(crate) fn server_locks(&self) -> usize {
+        usize::from(self.held.is_some()) + self.waiting.locks()
+    }
+}
