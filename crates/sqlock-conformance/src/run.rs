@@ -34,7 +34,10 @@ pub fn run<H: Harness>(name: &'static str, case: impl AsyncFnOnce(World<H>) + Se
         Ok(Ok(())) => {}
         Ok(Err(panic)) => resume_unwind(panic),
         Err(RecvTimeoutError::Timeout) => {
-            panic!("case {name} hangs: it was not over after {:?}", H::TIME_LIMIT)
+            panic!(
+                "case {name} hangs: it was not over after {:?}",
+                H::TIME_LIMIT
+            )
         }
         Err(RecvTimeoutError::Disconnected) => panic!("case {name} ended without an outcome"),
     }

@@ -3,6 +3,6 @@
 mod harness;
 
 sqlock_conformance::conformance! {
-    harness = crate::harness::Memory,
+    harness = harness::Memory,
     capabilities = [advisory_ids, inspect, loss, shared, tokens],
 }

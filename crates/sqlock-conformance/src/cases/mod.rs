@@ -1,4 +1,19 @@
 //! The cases, by theme. [`conformance!`](crate::conformance) names them all; they are public so
 //! that one alone can be run with [`run`](crate::run()).
 
+pub mod advisory_ids;
+pub mod bodies;
+pub mod cancellation;
 pub mod exclusion;
+pub mod inspect;
+pub mod keys;
+pub mod load;
+pub mod loss;
+pub mod release;
+pub mod runtimes;
+pub mod sends;
+pub mod several;
+pub mod shared;
+pub mod shutdown;
+pub mod tokens;
+pub mod waiting;

@@ -14,9 +14,7 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 /// Does `work` on a plain thread, where there is no runtime.
-pub(crate) async fn on_a_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> T {
+pub(crate) async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, outcome) = oneshot::channel();
     thread::spawn(move || sender.send(catch_unwind(AssertUnwindSafe(work))));
     match outcome.await.expect("the thread answers") {

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use sqlock_conformance::{Harness, LossHarness};
 use sqlock_core::{Locks, LossCause, MemoryBackend};
 
-pub struct Memory(MemoryBackend);
+pub(crate) struct Memory(MemoryBackend);
 
 #[async_trait]
 impl Harness for Memory {
@@ -29,6 +29,8 @@ impl Harness for Memory {
 #[async_trait]
 impl LossHarness for Memory {
     async fn break_holder(&self, node: &Locks<MemoryBackend>) {
-        node.backend().faults().lose_all(LossCause::ConnectionClosed);
+        node.backend()
+            .faults()
+            .lose_all(LossCause::ConnectionClosed);
     }
 }
