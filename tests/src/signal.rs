@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
@@ -38,6 +40,31 @@ pub(crate) fn send_all(pids: &[i32], signal: Signal) {
     for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
         // It may have ended since it was listed.
         let _ = kill_process(pid, signal);
+    }
+}
+
+/// Kills every process that works in `directory`, and waits until the last is gone, for at most
+/// `limit`; says which are not.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "called on threads that may block"
+)]
+pub(crate) fn kill_all_in(directory: &Path, limit: Duration) -> Result<(), Vec<i32>> {
+    let deadline = Instant::now() + limit;
+    let mut dying = Vec::new();
+    loop {
+        let pids = processes_in(directory);
+        send_all(&pids, Signal::KILL);
+        // A process on its way out has no directory any more, and may hold its sockets yet.
+        dying.extend(pids);
+        dying.retain(|pid| is_alive(*pid));
+        if dying.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(dying);
+        }
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -274,7 +274,7 @@ mod local_binaries {
     async fn what_a_killed_process_leaves_is_swept() {
         let mut holder = hold_server();
         let pids = pids_of(&mut holder);
-        // Paused processes hear no signal but the sweep's.
+        // A paused process does not hear the kernel's word that its owner died.
         pids.iter().for_each(|pid| signal::pause(*pid));
         holder.kill().unwrap();
         holder.wait().unwrap();

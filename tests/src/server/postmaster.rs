@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::Signal;
 
 use super::account::Account;
@@ -77,21 +77,10 @@ impl Postmaster {
 
     /// Kills every process of the server with `kill -9`, and waits until none is left.
     pub(super) fn kill(&mut self) -> Result<()> {
-        let deadline = Instant::now() + END;
-        // The postmaster first: it would start the server anew on a child's death.
-        let _ = self.child.kill();
+        signal::kill_all_in(&self.data, END)
+            .map_err(|pids| anyhow!("processes {pids:?} outlived kill -9 by {END:?}"))?;
         self.child.wait()?;
-        loop {
-            let pids = signal::processes_in(&self.data);
-            if pids.is_empty() {
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                bail!("processes {pids:?} outlived kill -9 by {END:?}");
-            }
-            signal::send_all(&pids, Signal::KILL);
-            pause();
-        }
+        Ok(())
     }
 
     fn wait_until_gone(&mut self, limit: Duration) -> Result<()> {

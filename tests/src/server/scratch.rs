@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use rustix::process::Signal;
 
 use crate::signal;
 
 const OWNER: &str = "owner";
 const DATA: &str = "data";
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The directory that all servers of this user share, locked against other test processes.
 pub(super) struct Scratch {
@@ -65,7 +66,7 @@ impl Scratch {
                 .file_name()
                 .is_some_and(|name| name.to_string_lossy().starts_with("server-"));
             if is_server && !has_owner(&path) {
-                end_processes(&path.join(DATA));
+                end_processes(&path.join(DATA))?;
                 fs::remove_dir_all(&path)
                     .with_context(|| format!("cannot remove {}", path.display()))?;
             }
@@ -116,18 +117,21 @@ fn has_owner(directory: &Path) -> bool {
     matches!(owner.try_lock(), Err(TryLockError::WouldBlock))
 }
 
-/// Gives the server of a dead process, which was told to stop by the kernel, the time to do so.
-/// Paused processes stay until they are killed.
+/// Ends the server of a dead process: by an immediate shutdown, which frees its shared memory, and
+/// by force where that takes too long.
 #[allow(
     clippy::disallowed_methods,
     reason = "a plain thread, before there is a runtime to block"
 )]
-fn end_processes(data: &Path) {
-    let deadline = Instant::now() + Duration::from_secs(2);
-    while !signal::processes_in(data).is_empty() {
-        if Instant::now() >= deadline {
-            signal::send_all(&signal::processes_in(data), Signal::KILL);
-        }
+fn end_processes(data: &Path) -> Result<()> {
+    let pids = signal::processes_in(data);
+    signal::send_all(&pids, Signal::QUIT);
+    // A paused process hears of it only once it goes on.
+    signal::send_all(&pids, Signal::CONT);
+    let deadline = Instant::now() + GRACE;
+    while pids.iter().any(|pid| signal::is_alive(*pid)) && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(10));
     }
+    signal::kill_all_in(data, GRACE)
+        .map_err(|pids| anyhow!("processes {pids:?} of a dead test do not end"))
 }
