@@ -17,6 +17,7 @@ use crate::{
     BACKEND, SessionHeld, SessionOptions,
     command::{Asked, Command},
     link::Link,
+    outage::Outage,
     owner::Owner,
     settings::application_name,
 };
@@ -38,6 +39,7 @@ pub struct SessionBackend {
     options: SessionOptions,
     connect: PgConnectOptions,
     owner: Mutex<mpsc::UnboundedSender<Command>>,
+    outage: Outage,
     arrivals: AtomicU64,
 }
 
@@ -76,11 +78,13 @@ impl SessionBackend {
 
     pub(crate) async fn open(options: SessionOptions, connect: PgConnectOptions) -> Result<Self> {
         let link = Link::open(&options, &connect).await?;
-        let owner = Owner::spawn(options.clone(), connect.clone(), Some(link));
+        let outage = Outage::default();
+        let owner = Owner::spawn(options.clone(), connect.clone(), outage.clone(), Some(link));
         Ok(Self {
             options,
             connect,
             owner: Mutex::new(owner),
+            outage,
             arrivals: AtomicU64::new(0),
         })
     }
@@ -89,7 +93,8 @@ impl SessionBackend {
     fn owner(&self) -> mpsc::UnboundedSender<Command> {
         let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
         if owner.is_closed() {
-            *owner = Owner::spawn(self.options.clone(), self.connect.clone(), None);
+            let (options, connect) = (self.options.clone(), self.connect.clone());
+            *owner = Owner::spawn(options, connect, self.outage.clone(), None);
         }
         owner.clone()
     }
@@ -126,7 +131,7 @@ impl SessionBackend {
             Some(deadline) if !deadline.has_passed() => {
                 match deadline.bound(&mut pending.answered).await {
                     Some(answer) => answer,
-                    None => return pending.last_word(),
+                    None => return pending.last_word(&self.outage),
                 }
             }
             _ => (&mut pending.answered).await,
@@ -145,10 +150,15 @@ struct Pending {
 }
 
 impl Pending {
-    /// Time is up. An answer that came at the same moment counts.
-    fn last_word(mut self) -> Result<Option<LockGuard<SessionHeld>>> {
+    /// Time is up. An answer that came at the same moment counts. Without a connection nobody is
+    /// known to hold the lock, and that is what to say.
+    fn last_word(mut self, outage: &Outage) -> Result<Option<LockGuard<SessionHeld>>> {
         self.answered.close();
-        self.answered.try_recv().unwrap_or(Ok(None))
+        match (self.answered.try_recv(), outage.last_error()) {
+            (Ok(answer), _) => answer,
+            (Err(_), Some(error)) => Err(error),
+            (Err(_), None) => Ok(None),
+        }
     }
 }
 

@@ -63,10 +63,3 @@ async fn look(listener: &mut PgListener, id: AdvisoryId) -> sqlx::Result<Vec<Hol
         })
         .collect()
 }
-
-pub(crate) fn not_connected() -> Error {
-    Error::Unavailable {
-        backend: BACKEND,
-        source: "not connected".into(),
-    }
-}

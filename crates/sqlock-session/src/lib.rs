@@ -22,6 +22,7 @@ mod inspect;
 mod link;
 mod notify;
 mod options;
+mod outage;
 mod owner;
 mod reconnect;
 mod server_lock;

@@ -4,7 +4,7 @@
 //! connection, and a dropped future leaves nothing behind. Commands queue up while a round trip is
 //! under way, and the next takes them all.
 
-use std::{future::pending, pin::pin, sync::Arc, time::Duration};
+use std::{future::pending, pin::pin, time::Duration};
 
 use sqlock_core::{AdvisoryId, Error, LossCause};
 use sqlock_postgres::Failure;
@@ -20,6 +20,7 @@ use crate::{
     inspect,
     link::{Fault, Link},
     options::SessionOptions,
+    outage::Outage,
     reconnect::Reconnect,
     table::{Table, Work},
 };
@@ -39,6 +40,7 @@ pub(crate) struct Owner {
     table: Table,
     link: Option<Link>,
     reconnect: Reconnect,
+    outage: Outage,
     last_answer: Instant,
     unlisten_at: Option<Instant>,
     announce_after: Option<Instant>,
@@ -57,12 +59,14 @@ impl Owner {
     pub(crate) fn spawn(
         options: SessionOptions,
         connect: PgConnectOptions,
+        outage: Outage,
         link: Option<Link>,
     ) -> mpsc::UnboundedSender<Command> {
         let (sender, commands) = mpsc::unbounded_channel();
         let mut owner = Self {
             table: Table::new(sender.downgrade(), options.timing),
             reconnect: Reconnect::new(options.reconnect_limit),
+            outage,
             options,
             connect,
             commands,
@@ -169,16 +173,18 @@ impl Owner {
                         let limit = self.options.heartbeat.limit;
                         inspect::holders(listener, &key, limit).await
                     }
-                    None => Err(inspect::not_connected()),
+                    None => Err(self.outage.error()),
                 };
                 answer.send(holders).ok();
             }
             Command::ShutDown { done } => {
+                // told first: nobody may believe in a lock that another can have
+                let receipts = self.table.shut_down();
                 let closed = match self.link.take() {
                     Some(link) => link.close().await,
                     None => Ok(()),
                 };
-                self.table.shut_down();
+                drop(receipts);
                 done.send(closed).ok();
             }
         }
@@ -296,14 +302,16 @@ impl Owner {
         match Link::open(&self.options, &self.connect).await {
             Ok(link) => {
                 self.reconnect.succeeded();
+                self.outage.is_over();
                 self.adopt(link);
                 true
             }
             Err(error) => {
                 let whom = self.reconnect.failed(&error, Instant::now());
                 tracing::warn!(%error, ?whom, "cannot connect");
-                let error = Arc::new(error);
-                self.table.cannot_connect(whom, || again(&error));
+                self.outage.goes_on(error);
+                let outage = self.outage.clone();
+                self.table.cannot_connect(whom, || outage.error());
                 false
             }
         }
@@ -341,24 +349,8 @@ impl Owner {
     }
 
     fn end_session(&mut self, cause: &LossCause, work: Option<Work>, error: impl Fn() -> Error) {
-        // closed first: nobody may be told of a loss while statements could still go out
-        self.link = None;
+        // told first: nobody may believe in a lock that another can have
         self.table.session_lost(work, cause, error);
-    }
-}
-
-/// The same error for one more caller.
-fn again(error: &Arc<Error>) -> Error {
-    match &**error {
-        Error::Standby => Error::Standby,
-        Error::Unavailable { .. } => Error::Unavailable {
-            backend: BACKEND,
-            source: Box::new(Arc::clone(error)),
-        },
-        _ => Error::Backend {
-            backend: BACKEND,
-            operation: "connect",
-            source: Box::new(Arc::clone(error)),
-        },
+        self.link = None;
     }
 }

@@ -1,6 +1,6 @@
 //! What is left when a session ends, a statement fails or the backend is shut down.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use sqlock_core::{AdvisoryId, Error, LossCause, Mode};
 use tokio::time::Instant;
@@ -12,6 +12,7 @@ use super::{
 use crate::{
     BACKEND,
     batch::{Row, Step},
+    command::Receipt,
     server_lock::{HeldOnServer, OnServer},
 };
 
@@ -115,20 +116,23 @@ impl Table {
         if all_there { Ok(()) } else { Err(LocksMissing) }
     }
 
-    /// Nothing is held any more, and no request is taken.
-    pub(crate) fn shut_down(&mut self) {
+    /// Everybody is told, and no request is taken any more. The receipts are for those whose
+    /// locks are on their way to be freed: to be dropped when they are.
+    pub(crate) fn shut_down(&mut self) -> Vec<Arc<Receipt>> {
         self.is_shut_down = true;
         for (_, grant) in self.grants.drain() {
             grant.lost.lose(LossCause::ShutDown);
         }
-        // receipts that go with the entries say that the lock is free, as it is
+        let mut receipts = Vec::new();
         for (_, entry) in self.entries.drain() {
+            receipts.extend(entry.receipts);
             for waiter in entry.queue {
                 let refusal = Err(Error::ShutDown { backend: BACKEND });
                 waiter.answer.send(refusal).ok();
             }
         }
         self.forget_timers();
+        receipts
     }
 
     fn forget_timers(&mut self) {
