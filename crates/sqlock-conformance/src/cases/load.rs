@@ -81,8 +81,14 @@ pub async fn tasks_aborted_at_random_leave_nothing<H: Harness>(world: World<H>) 
             }));
         }
         while !tasks.is_empty() {
-            let pause = Duration::from_micros(random.random_range(0..200));
-            sleep(pause).await;
+            // moments of a server's answer, and of a task switch
+            if random.random_bool(0.3) {
+                sleep(Duration::from_micros(random.random_range(0..500))).await;
+            } else {
+                for _ in 0..random.random_range(0..20) {
+                    tokio::task::yield_now().await;
+                }
+            }
             let task = tasks.swap_remove(random.random_range(0..tasks.len()));
             task.abort();
             match task.await {

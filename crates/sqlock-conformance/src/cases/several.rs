@@ -45,17 +45,20 @@ pub async fn all_or_none<H: Harness>(world: World<H>) {
 /// Nothing is held while the last of them is waited for.
 pub async fn nothing_is_held_while_waiting<H: Harness>(world: World<H>) {
     let (one, other) = world.two_nodes().await;
-    let guard = other.acquire("b").await.unwrap();
-    let waiter = one.lock_all(["a", "b", "c"]);
-    let waiter = tokio::spawn(async move { waiter.await.unwrap().release().await });
-    sleep(A_MOMENT).await;
-    assert!(!waiter.is_finished());
-    world.until_held(1).await;
-    guard.release().await.unwrap();
-    within(H::PATIENCE, "the waiter's turn", waiter)
-        .await
-        .unwrap()
-        .unwrap();
+    // whichever of them comes last in lock order
+    for held in ["a", "b", "c"] {
+        let guard = other.acquire(held).await.unwrap();
+        let waiter = one.lock_all(["a", "b", "c"]);
+        let waiter = tokio::spawn(async move { waiter.await.unwrap().release().await });
+        sleep(A_MOMENT).await;
+        assert!(!waiter.is_finished());
+        world.until_held(1).await;
+        guard.release().await.unwrap();
+        within(H::PATIENCE, "the waiter's turn", waiter)
+            .await
+            .unwrap()
+            .unwrap();
+    }
 }
 
 /// Two who name the same locks in opposite orders do not block each other.

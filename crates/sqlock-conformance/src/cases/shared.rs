@@ -1,6 +1,7 @@
 //! Many readers or one writer. Capability `shared`.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicIsize, Ordering},
@@ -51,21 +52,27 @@ pub async fn readers_and_writers_exclude_each_other<H: Harness<Backend: SharedBa
 /// The release of one reader of a node keeps the other's lock.
 pub async fn readers_of_one_node_are_counted<H: Harness<Backend: SharedBackend>>(world: World<H>) {
     let (one, other) = world.two_nodes().await;
-    let mut readers = Vec::new();
-    for _ in 0..4 {
-        readers.push(one.lock("k").shared().acquire().await.unwrap());
-    }
-    while let Some(reader) = readers.pop() {
-        assert!(other.try_acquire("k").await.unwrap().is_none());
-        reader.check().unwrap();
-        if readers.len() % 2 == 0 {
-            reader.release().await.unwrap();
-        } else {
-            drop(reader);
+    for oldest_first in [true, false] {
+        let mut readers = VecDeque::new();
+        for _ in 0..4 {
+            readers.push_back(one.lock("k").shared().acquire().await.unwrap());
         }
+        while let Some(reader) = if oldest_first {
+            readers.pop_front()
+        } else {
+            readers.pop_back()
+        } {
+            assert!(other.try_acquire("k").await.unwrap().is_none());
+            reader.check().unwrap();
+            if readers.len() % 2 == 0 {
+                reader.release().await.unwrap();
+            } else {
+                drop(reader);
+            }
+        }
+        let writer = world.take(&other, "k", "the last reader is gone").await;
+        writer.release().await.unwrap();
     }
-    let writer = world.take(&other, "k", "the last reader is gone").await;
-    writer.release().await.unwrap();
 }
 
 /// A shared release that is sent twice takes nothing from the other readers.
