@@ -25,6 +25,7 @@ pub(crate) async fn poll_times<F: Future>(
 ) -> Option<F::Output> {
     let woken = Arc::new(Woken(Notify::new()));
     let waker = Waker::from(Arc::clone(&woken));
+    let mut waits = matches!(pace, Pace::AsItGoes);
     for _ in 0..times {
         // within `poll_fn`, so that the runtime's context is there
         let polled = poll_fn(|_| {
@@ -34,12 +35,10 @@ pub(crate) async fn poll_times<F: Future>(
         if let Poll::Ready(output) = polled.await {
             return Some(output);
         }
-        match pace {
-            Pace::AtOnce => {}
-            Pace::AsItGoes => {
-                // one that waits for a lock is not woken
-                let _ = timeout(Duration::from_millis(10), woken.0.notified()).await;
-            }
+        if waits {
+            // one that waits for a lock is not woken, and need not be waited for again
+            let woken = timeout(Duration::from_millis(10), woken.0.notified());
+            waits = woken.await.is_ok();
         }
     }
     None
