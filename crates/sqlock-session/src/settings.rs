@@ -55,6 +55,8 @@ fn wanted(options: &SessionOptions, connect: &PgConnectOptions) -> Vec<(&'static
         ("idle_session_timeout", "0".to_owned()),
         ("idle_in_transaction_session_timeout", "0".to_owned()),
         ("transaction_timeout", "0".to_owned()),
+        // nobody's functions of the same names
+        ("search_path", "pg_catalog".to_owned()),
         // a notification is a commit, and need not survive a crash
         ("synchronous_commit", "off".to_owned()),
         ("default_transaction_isolation", "read committed".to_owned()),
