@@ -34,7 +34,7 @@ pub use holder::Holder;
 pub use key::{AdvisoryId, InvalidKey, LockKey, RESERVED_PAIR_CLASSES};
 pub use lock::Lock;
 pub use locks::{Locks, LocksBuilder};
-pub use lost::{LossCause, Lost, LostSender};
+pub use lost::{Expiry, LossCause, Lost, LostSender};
 pub use memory::MemoryBackend;
 pub use names::{IntoLockKey, IntoLockKeys};
 pub use request::{KeyVisibility, Mode, Request};

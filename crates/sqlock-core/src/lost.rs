@@ -1,8 +1,9 @@
 use std::{
     fmt,
-    future::{Future, IntoFuture, pending},
+    future::{Future, IntoFuture, pending, poll_fn},
     pin::{Pin, pin},
     sync::{Arc, OnceLock},
+    task::Poll,
 };
 
 use tokio::sync::Notify;
@@ -70,13 +71,31 @@ struct Signal {
     backend: &'static str,
     keys: Arc<[LockKey]>,
     visibility: KeyVisibility,
+    expiry: Option<Arc<dyn Expiry>>,
     end: OnceLock<End>,
     ended: Notify,
 }
 
+/// For backends whose locks run out by themselves: asked whenever somebody looks at [`Lost`], so
+/// that a process that was paused learns of it before it does anything else.
+pub trait Expiry: fmt::Debug + Send + Sync + 'static {
+    /// Why the lock is over by now, or `None` while it is not.
+    fn expired(&self) -> Option<LossCause>;
+}
+
 impl Signal {
+    /// How the lock ended, by now.
+    fn look(&self) -> Option<&End> {
+        if self.end.get().is_none()
+            && let Some(cause) = self.expiry.as_ref().and_then(|expiry| expiry.expired())
+        {
+            self.end(End::Lost(cause));
+        }
+        self.end.get()
+    }
+
     fn error(&self) -> Option<Error> {
-        match self.end.get() {
+        match self.look() {
             Some(End::Lost(cause)) => Some(Error::Lost {
                 key: self.keys[0].clone(),
                 cause: cause.clone(),
@@ -144,7 +163,7 @@ impl Lost {
     /// Why the lock is lost, or `None` while it is not known to be.
     #[must_use]
     pub fn cause(&self) -> Option<LossCause> {
-        match self.0.as_ref()?.end.get()? {
+        match self.0.as_ref()?.look()? {
             End::Lost(cause) => Some(cause.clone()),
             End::Released => None,
         }
@@ -174,9 +193,11 @@ impl Lost {
         let mut ended = pin!(signal.ended.notified());
         // before the look, or an end between the two would be missed
         ended.as_mut().enable();
-        if signal.end.get().is_none() {
-            ended.await;
-        }
+        poll_fn(|context| match signal.look() {
+            Some(_) => Poll::Ready(()),
+            None => ended.as_mut().poll(context),
+        })
+        .await;
         match signal.error() {
             Some(error) => error,
             None => pending().await,
@@ -221,10 +242,29 @@ pub struct LostSender(Arc<Signal>);
 impl LostSender {
     /// A signal for the lock that answers `request`.
     pub fn new(backend: &'static str, request: &Request) -> (Self, Lost) {
+        Self::start(backend, request, None)
+    }
+
+    /// A signal that also fires once `expiry` says so. Whoever owns the sender still has to
+    /// [`lose`](Self::lose) it then: `expiry` is asked by those who look, and wakes nobody.
+    pub fn with_expiry(
+        backend: &'static str,
+        request: &Request,
+        expiry: Arc<dyn Expiry>,
+    ) -> (Self, Lost) {
+        Self::start(backend, request, Some(expiry))
+    }
+
+    fn start(
+        backend: &'static str,
+        request: &Request,
+        expiry: Option<Arc<dyn Expiry>>,
+    ) -> (Self, Lost) {
         let signal = Arc::new(Signal {
             backend,
             keys: Arc::clone(request.keys()),
             visibility: request.visibility(),
+            expiry,
             end: OnceLock::new(),
             ended: Notify::new(),
         });
