@@ -8,9 +8,7 @@ use std::{
 };
 
 use super::{BACKEND, node::Node};
-use crate::{
-    AdvisoryId, FencingToken, Holder, LockKey, LossCause, Lost, LostSender, Mode, Request,
-};
+use crate::{AdvisoryId, FencingToken, Holder, LockKey, Lost, LostSender, Mode, Request};
 
 /// Of the process, so that tokens rise over all tables that a test may make.
 static LAST_TOKEN: AtomicI64 = AtomicI64::new(0);
@@ -34,7 +32,8 @@ struct Record {
     node: Arc<Node>,
     keys: Arc<[LockKey]>,
     holder: Holder,
-    lost: LostSender,
+    /// Gone where the grant is being taken away.
+    signal: Option<LostSender>,
 }
 
 /// Who holds what.
@@ -65,7 +64,7 @@ impl Grants {
             node: Arc::clone(node),
             keys: Arc::clone(&keys),
             holder: holder(request),
-            lost: sender,
+            signal: Some(sender),
         };
         self.records.insert(number, record);
         Grant {
@@ -77,9 +76,23 @@ impl Grants {
         }
     }
 
-    /// The signal of a grant that is over now, or `None` where it was over before.
-    pub(super) fn remove(&mut self, number: Number) -> Option<LostSender> {
-        let record = self.records.remove(&number)?;
+    /// The signal of a grant that ends now, or `None` where it was over before or is being taken
+    /// away.
+    pub(super) fn end(&mut self, number: Number) -> Option<LostSender> {
+        let signal = self.condemn(number)?;
+        self.remove(number);
+        Some(signal)
+    }
+
+    /// Begins to take a grant away: its keys stay taken until it is removed.
+    pub(super) fn condemn(&mut self, number: Number) -> Option<LostSender> {
+        self.records.get_mut(&number)?.signal.take()
+    }
+
+    pub(super) fn remove(&mut self, number: Number) {
+        let Some(record) = self.records.remove(&number) else {
+            return;
+        };
         for key in record.keys.iter() {
             if let Some(numbers) = self.by_key.get_mut(&key.id()) {
                 numbers.retain(|other| *other != number);
@@ -88,7 +101,6 @@ impl Grants {
                 }
             }
         }
-        Some(record.lost)
     }
 
     pub(super) fn of_node(&self, node: &Arc<Node>) -> Vec<Number> {
@@ -118,22 +130,6 @@ impl Grants {
             .into_iter()
             .flatten()
             .filter_map(|number| self.records.get(number))
-    }
-}
-
-/// What became of signals is told after the table is unlocked, as subscribers run then.
-#[derive(Debug, Default)]
-pub(super) struct Losses(Vec<(LostSender, LossCause)>);
-
-impl Losses {
-    pub(super) fn push(&mut self, signal: LostSender, cause: LossCause) {
-        self.0.push((signal, cause));
-    }
-
-    pub(super) fn tell(self) {
-        for (signal, cause) in self.0 {
-            signal.lose(cause);
-        }
     }
 }
 

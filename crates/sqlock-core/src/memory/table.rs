@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use super::{
     BACKEND, MemoryHeld,
-    grants::{Grant, Grants, Losses, Number},
+    grants::{Grant, Grants, Number},
     node::Node,
     queue::{Answer, Place, Queue, Reply},
 };
@@ -63,7 +63,7 @@ impl Table {
     /// Whether this call ended the grant, or it was over before.
     pub(super) fn end(self: &Arc<Self>, number: Number) -> bool {
         let mut state = self.lock();
-        let Some(signal) = state.grants.remove(number) else {
+        let Some(signal) = state.grants.end(number) else {
             return false;
         };
         let served = state.serve();
@@ -73,7 +73,8 @@ impl Table {
         true
     }
 
-    /// Takes grants away from their holders, and gives how many there were.
+    /// Takes grants away from their holders, and gives how many there were. The holders are told
+    /// before another can have their locks, and with the table unlocked, as subscribers run then.
     pub(super) fn lose(
         self: &Arc<Self>,
         which: impl FnOnce(&Grants) -> Vec<Number>,
@@ -81,17 +82,24 @@ impl Table {
     ) -> usize {
         let mut state = self.lock();
         let numbers = which(&state.grants);
-        let mut losses = Losses::default();
-        for number in numbers.iter().copied() {
-            if let Some(signal) = state.grants.remove(number) {
-                losses.push(signal, cause.clone());
-            }
+        let condemned: Vec<_> = numbers
+            .into_iter()
+            .filter_map(|number| Some((number, state.grants.condemn(number)?)))
+            .collect();
+        drop(state);
+        let mut lost = Vec::with_capacity(condemned.len());
+        for (number, signal) in condemned {
+            signal.lose(cause.clone());
+            lost.push(number);
+        }
+        let mut state = self.lock();
+        for number in lost.iter().copied() {
+            state.grants.remove(number);
         }
         let served = state.serve();
         drop(state);
-        losses.tell();
         self.deliver(served);
-        numbers.len()
+        lost.len()
     }
 
     pub(super) fn shut_down(self: &Arc<Self>, node: &Arc<Node>) {
