@@ -63,7 +63,7 @@ pub async fn release_reports_the_loss<H: LossHarness>(world: World<H>) {
     assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
     drop(lost_guard(&world, &locks).await);
 
-    // where it is not told yet either: released at once, by one of the two errors or truthfully
+    // nor does a release that comes before the word of the loss claim that all was well
     let guard = locks.acquire("k").await.unwrap();
     world.harness().break_holder(&locks).await;
     let released = within(H::PATIENCE, "release", guard.release()).await;
