@@ -137,6 +137,13 @@ pub trait Transactional: Held {
     fn connection(&mut self) -> &mut Self::Connection;
 }
 
+/// Backends whose locks are leases, with a time to live for each.
+#[diagnostic::on_unimplemented(
+    message = "the locks of `{Self}` are not leases: they do not run out",
+    note = "only a TTL backend has leases"
+)]
+pub trait LeaseBackend: LockBackend {}
+
 /// Locks that run out: leases.
 #[diagnostic::on_unimplemented(
     message = "this lock is not a lease: it does not run out",
@@ -144,8 +151,14 @@ pub trait Transactional: Held {
 )]
 #[async_trait]
 pub trait Leased: Held {
-    /// How long the lease is still valid for certain, by this process's monotonic clock.
+    /// How long the lease is still valid for certain, by this process's monotonic clock; zero
+    /// once it is lost.
     fn remaining(&self) -> Duration;
+
+    /// Whether the lease is valid for certain, at this moment.
+    fn is_valid(&self) -> bool {
+        !self.remaining().is_zero()
+    }
 
     /// Makes the lease valid for `ttl` from now.
     ///

@@ -167,6 +167,15 @@ impl<H: Held> LockGuard<H> {
         self.held.remaining()
     }
 
+    /// Whether the lease is valid for certain, at this moment. It turns false by itself.
+    #[must_use]
+    pub fn is_valid(&self) -> bool
+    where
+        H: Leased,
+    {
+        self.held.is_valid()
+    }
+
     /// Makes the lease valid for `ttl` from now.
     ///
     /// # Errors

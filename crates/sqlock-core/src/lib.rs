@@ -25,7 +25,9 @@ mod names;
 mod request;
 mod token;
 
-pub use backend::{Held, InspectBackend, Leased, LockBackend, SharedBackend, Transactional};
+pub use backend::{
+    Held, InspectBackend, LeaseBackend, Leased, LockBackend, SharedBackend, Transactional,
+};
 pub use deadline::{Deadline, Wait};
 pub use erased::{BoxHeld, DynBackend, DynSharedBackend};
 pub use error::{BoxError, Error, Result};
@@ -37,5 +39,5 @@ pub use locks::{Locks, LocksBuilder};
 pub use lost::{Expiry, LossCause, Lost, LostSender};
 pub use memory::MemoryBackend;
 pub use names::{IntoLockKey, IntoLockKeys};
-pub use request::{KeyVisibility, Mode, Request};
+pub use request::{KeyVisibility, LeaseTerms, Mode, Request};
 pub use token::FencingToken;

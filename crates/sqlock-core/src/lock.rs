@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::{
-    Deadline, Error, Held, InvalidKey, KeyVisibility, LockBackend, LockGuard, LockKey, Mode,
-    Request, Result, SharedBackend, Wait,
+    Deadline, Error, Held, InvalidKey, KeyVisibility, LeaseBackend, LeaseTerms, LockBackend,
+    LockGuard, LockKey, Mode, Request, Result, SharedBackend, Wait,
 };
 
 /// A lock that is named and not yet taken: options first, then one of the verbs.
@@ -31,6 +31,7 @@ pub struct Lock<B: LockBackend> {
     pub(crate) label: Option<Arc<str>>,
     pub(crate) visibility: KeyVisibility,
     pub(crate) acquire_shared: Option<AcquireShared<B>>,
+    pub(crate) lease: LeaseTerms,
 }
 
 type Answer<'a, B> =
@@ -58,6 +59,36 @@ impl<B: LockBackend> Lock<B> {
         B: SharedBackend,
     {
         self.acquire_shared = Some(|backend, request| backend.acquire_shared(request));
+        self
+    }
+
+    /// For how long the lease is valid unless it is renewed, which happens by itself. The default
+    /// is the backend's.
+    pub fn ttl(mut self, ttl: Duration) -> Self
+    where
+        B: LeaseBackend,
+    {
+        self.lease.ttl = Some(ttl);
+        self
+    }
+
+    /// For how long the lease stays taken from its acquisition on, even if it is released before:
+    /// for jobs that are shorter than the differences of the nodes' schedules. The default is the
+    /// backend's.
+    pub fn hold_at_least(mut self, duration: Duration) -> Self
+    where
+        B: LeaseBackend,
+    {
+        self.lease.hold_at_least = Some(duration);
+        self
+    }
+
+    /// What the holder writes for others to read. The default is nothing.
+    pub fn payload(mut self, payload: impl Into<Arc<str>>) -> Self
+    where
+        B: LeaseBackend,
+    {
+        self.lease.payload = Some(payload.into());
         self
     }
 
@@ -159,7 +190,8 @@ impl<B: LockBackend> Lock<B> {
             mode = mode.as_str(),
             wait = deadline.is_some(),
         );
-        let request = Request::new(keys, mode, deadline, self.label.clone(), self.visibility);
+        let request = Request::new(keys, mode, deadline, self.label.clone(), self.visibility)
+            .with_lease(self.lease.clone());
         self.ask_within(request).instrument(span).await
     }
 
@@ -219,6 +251,7 @@ impl<B: LockBackend> Clone for Lock<B> {
             label: self.label.clone(),
             visibility: self.visibility,
             acquire_shared: self.acquire_shared,
+            lease: self.lease.clone(),
         }
     }
 }

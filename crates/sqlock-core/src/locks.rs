@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    Error, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey, KeyVisibility, Lock,
-    LockBackend, LockGuard, LockKey, Result, Wait, names::in_lock_order,
+    Error, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey, KeyVisibility,
+    LeaseTerms, Lock, LockBackend, LockGuard, LockKey, Result, Wait, names::in_lock_order,
 };
 
 /// The locks of one backend: what an application holds on to. Cheap to clone.
@@ -215,6 +215,7 @@ impl<B: LockBackend> Locks<B> {
             label: self.defaults.label.clone(),
             visibility: self.defaults.visibility,
             acquire_shared: None,
+            lease: LeaseTerms::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{Deadline, LockKey};
 
@@ -34,6 +34,18 @@ pub enum KeyVisibility {
     Always,
 }
 
+/// What a request says of its lease. What it does not say is the backend's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaseTerms {
+    /// For how long the lease is valid unless it is renewed.
+    pub ttl: Option<Duration>,
+    /// For how long it stays taken from its acquisition on, even if it is released before.
+    pub hold_at_least: Option<Duration>,
+    /// What the holder writes for others to read.
+    pub payload: Option<Arc<str>>,
+}
+
 /// What core asks of a backend: these keys, all of them or none.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -42,6 +54,7 @@ pub struct Request {
     deadline: Option<Deadline>,
     label: Option<Arc<str>>,
     visibility: KeyVisibility,
+    lease: LeaseTerms,
 }
 
 impl Request {
@@ -58,7 +71,13 @@ impl Request {
             deadline,
             label,
             visibility,
+            lease: LeaseTerms::default(),
         }
+    }
+
+    pub(crate) fn with_lease(mut self, lease: LeaseTerms) -> Self {
+        self.lease = lease;
+        self
     }
 
     /// At least one, without doubles, in the order in which they are to be taken: by id.
@@ -96,5 +115,11 @@ impl Request {
     #[must_use]
     pub fn visibility(&self) -> KeyVisibility {
         self.visibility
+    }
+
+    /// What the request says of its lease, for backends that have leases.
+    #[must_use]
+    pub fn lease(&self) -> &LeaseTerms {
+        &self.lease
     }
 }

@@ -4,9 +4,9 @@
 pub use sqlock_core::{
     AdvisoryId, BoxError, BoxHeld, Deadline, DynBackend, DynSharedBackend, Error, Expiry,
     FencingToken, Held, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey,
-    KeyVisibility, Leased, Lock, LockBackend, LockGuard, LockKey, Locks, LocksBuilder, LossCause,
-    Lost, LostSender, Mode, RESERVED_PAIR_CLASSES, Request, Result, SharedBackend, Transactional,
-    Wait,
+    KeyVisibility, LeaseBackend, LeaseTerms, Leased, Lock, LockBackend, LockGuard, LockKey, Locks,
+    LocksBuilder, LossCause, Lost, LostSender, Mode, RESERVED_PAIR_CLASSES, Request, Result,
+    SharedBackend, Transactional, Wait,
 };
 
 /// Locks in this process, for unit tests.
