@@ -3,6 +3,7 @@ use std::{
     future::{Future, IntoFuture},
     pin::Pin,
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::time::Instant;
