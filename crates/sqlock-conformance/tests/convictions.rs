@@ -72,7 +72,6 @@ convict! {
     try_waits TryWaits: [
         exclusion::a_try_does_not_wait,
         several::all_or_none,
-        cancellation::of_a_try_that_is_refused,
     ]
     folds_case FoldsCase: [keys::names_are_compared_byte_by_byte]
     truncates_names TruncatesNames: [keys::the_longest_name_is_a_lock]

@@ -190,7 +190,8 @@ pub async fn no_signal_after_a_normal_end<H: LossHarness>(world: World<H>) {
 
 async fn lost_guard<H: LossHarness>(world: &World<H>, locks: &Locks<H::Backend>) -> Guard<H> {
     let guard = world.take(locks, "k", "before the loss").await;
+    let lost = guard.lost();
     world.harness().break_holder(locks).await;
-    within(H::NOTICE, "the loss signal", guard.lost().wait()).await;
+    within(H::NOTICE, "the loss signal", lost.wait()).await;
     guard
 }

@@ -1,7 +1,6 @@
 use std::{
     mem::{ManuallyDrop, forget},
     sync::Arc,
-    time::Duration,
 };
 
 use sqlock_core::{Deadline, Error, LockKey, Locks, MemoryBackend, Mode, Request, Result, Wait};
@@ -183,13 +182,15 @@ async fn one_by_one(ask: Ask) -> Result<Option<Grip>> {
 }
 
 async fn leak_when_refused(ask: Ask) -> Result<Option<Inner>> {
-    let answer = match ask.attempt(&ask.keys).await? {
-        None if ask.keys.len() > 1 => None,
-        _ => return ask.plainly().await,
-    };
+    let answer = ask.attempt(&ask.keys).await?;
+    if answer.is_some() {
+        return Ok(answer);
+    }
+    if ask.keys.len() == 1 {
+        return ask.plainly().await;
+    }
     if let Some(guard) = ask.attempt(&ask.keys[..1]).await? {
         forget(guard);
     }
-    tokio::time::sleep(Duration::from_millis(1)).await;
-    Ok(answer)
+    Ok(None)
 }
