@@ -1,5 +1,6 @@
 use std::env;
 use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -67,8 +68,7 @@ impl Scratch {
                 .is_some_and(|name| name.to_string_lossy().starts_with("server-"));
             if is_server && !has_owner(&path) {
                 end_processes(&path.join(DATA))?;
-                fs::remove_dir_all(&path)
-                    .with_context(|| format!("cannot remove {}", path.display()))?;
+                remove(&path)?;
             }
         }
         Ok(())
@@ -107,6 +107,16 @@ fn create(path: &Path) -> Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o755).create(path)?;
     // The form in which a process's working directory shows.
     Ok(fs::canonicalize(path)?)
+}
+
+/// The directory of a living process that is just removing it can be gone first.
+fn remove(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", directory.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A lock says it surer than a pid, which may be another process's by now.
