@@ -23,6 +23,13 @@ pub mod session {
     pub use sqlock_session::{SessionBackend, SessionHeld, SessionOptions};
 }
 
+/// Leases in a table of PostgreSQL, with fencing tokens.
+#[cfg(feature = "ttl")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ttl")))]
+pub mod ttl {
+    pub use sqlock_ttl::{LeaseOptions, LeaseRecord, TtlBackend, TtlHeld, TtlOptions};
+}
+
 #[cfg(feature = "memory")]
 #[doc(no_inline)]
 #[cfg_attr(docsrs, doc(cfg(feature = "memory")))]
@@ -31,3 +38,7 @@ pub use memory::MemoryBackend;
 #[doc(no_inline)]
 #[cfg_attr(docsrs, doc(cfg(feature = "session")))]
 pub use session::SessionBackend;
+#[cfg(feature = "ttl")]
+#[doc(no_inline)]
+#[cfg_attr(docsrs, doc(cfg(feature = "ttl")))]
+pub use ttl::TtlBackend;

@@ -1,0 +1,202 @@
+//! Who in this process holds and wants which lease. Nothing here does I/O.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use sqlock_core::{Error, LostSender};
+use tokio::{sync::mpsc, time::Instant};
+
+use super::waiter::{Entry, Waiter};
+use crate::{
+    clock::Deadline,
+    command::{Command, Done},
+    options::{LeaseOptions, check_hold, check_ttl},
+    store::{GiveBack, LeaseId},
+};
+
+#[derive(Debug)]
+pub(super) struct Book {
+    pub(super) backend: &'static str,
+    /// Weak, or the keeper would keep itself alive.
+    pub(super) keeper: mpsc::WeakUnboundedSender<Command>,
+    pub(super) options: LeaseOptions,
+    pub(super) entries: HashMap<Arc<str>, Entry>,
+    /// The rows whose queues are not empty.
+    pub(super) wanted: HashSet<Arc<str>>,
+    pub(super) leases: HashMap<u64, Lease>,
+    /// No lease ends before. A bound, so that ten thousand leases are not looked at all the time.
+    pub(super) no_expiry_before: Option<Instant>,
+    pub(super) last_grant: u64,
+    /// When each lease is to be renewed, the earliest first.
+    pub(super) renewals: BTreeSet<(Instant, u64)>,
+    pub(super) is_renewing: bool,
+    /// Leases on their way back.
+    pub(super) releases: VecDeque<Release>,
+    pub(super) is_exchanging: bool,
+    /// The database cannot be reached since then, and is tried again at the second.
+    pub(super) outage: Option<Outage>,
+    pub(super) state: State,
+}
+
+/// A lease that this process holds.
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) ids: Vec<LeaseId>,
+    pub(super) ttl: Duration,
+    pub(super) hold_at_least: Duration,
+    pub(super) deadline: Arc<Deadline>,
+    pub(super) lost: LostSender,
+    pub(super) key: sqlock_core::LockKey,
+    /// Its place in [`Book::renewals`].
+    pub(super) renew_at: Instant,
+    /// Told at the next renewal.
+    pub(super) extended: Vec<Done>,
+}
+
+/// A lease on its way back, and who is told.
+#[derive(Debug)]
+pub(super) struct Release {
+    pub(super) items: Vec<GiveBack>,
+    pub(super) done: Option<(Done, sqlock_core::LockKey)>,
+    /// After that it has run out, and nothing need be given back.
+    pub(super) until: Instant,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outage {
+    pub(super) began: Instant,
+    pub(super) again_at: Instant,
+    pub(super) pause: Duration,
+}
+
+#[derive(Debug)]
+pub(super) enum State {
+    Open,
+    /// No request is taken; these are told when everything is back.
+    ShuttingDown(Vec<Done>),
+    /// The connections are being closed.
+    Closing(Vec<Done>),
+    Closed,
+}
+
+impl Book {
+    pub(super) fn new(
+        backend: &'static str,
+        keeper: mpsc::WeakUnboundedSender<Command>,
+        options: LeaseOptions,
+    ) -> Self {
+        Self {
+            backend,
+            keeper,
+            options,
+            entries: HashMap::new(),
+            wanted: HashSet::new(),
+            leases: HashMap::new(),
+            no_expiry_before: None,
+            last_grant: 0,
+            renewals: BTreeSet::new(),
+            is_renewing: false,
+            releases: VecDeque::new(),
+            is_exchanging: false,
+            outage: None,
+            state: State::Open,
+        }
+    }
+
+    pub(super) fn take_in(&mut self, command: Command) {
+        match command {
+            Command::Acquire {
+                number,
+                request,
+                answer,
+            } => self.request(Waiter::new(number, request, answer)),
+            Command::Forget { number } => {
+                for row in self.wanted.clone() {
+                    if let Some(entry) = self.entries.get_mut(&row) {
+                        entry.queue.retain(|waiter| waiter.number != number);
+                        self.tidy(&row);
+                    }
+                }
+            }
+            Command::Release { grant, done } => self.release(grant, done),
+            Command::Extend { grant, ttl, done } => self.extend(grant, ttl, done),
+            Command::ShutDown { done } => self.shut_down(done),
+        }
+    }
+
+    fn request(&mut self, waiter: Waiter) {
+        let terms = waiter.request.lease();
+        let checked = terms
+            .ttl
+            .map_or(Ok(()), check_ttl)
+            .and_then(|()| terms.hold_at_least.map_or(Ok(()), check_hold));
+        if let Err(error) = checked {
+            waiter.answer.send(Err(error)).ok();
+        } else if matches!(self.state, State::Open) {
+            let row = Arc::clone(&waiter.rows[0]);
+            self.enqueue(row, waiter);
+        } else {
+            waiter.answer.send(Err(self.was_shut_down())).ok();
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, row: Arc<str>, waiter: Waiter) {
+        self.wanted.insert(Arc::clone(&row));
+        self.entries.entry(row).or_default().enqueue(waiter);
+    }
+
+    /// Forgets what there is nothing to remember of.
+    pub(super) fn tidy(&mut self, row: &Arc<str>) {
+        let Some(entry) = self.entries.get(row) else {
+            return;
+        };
+        if entry.queue.is_empty() {
+            self.wanted.remove(row);
+        }
+        if entry.is_idle() {
+            self.entries.remove(row);
+        }
+    }
+
+    pub(super) fn was_shut_down(&self) -> Error {
+        Error::ShutDown {
+            backend: self.backend,
+        }
+    }
+
+    /// When there is something to do, though nobody asks for anything.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let renewal = (!self.is_renewing)
+            .then(|| self.renewals.first().map(|(at, _)| *at))
+            .flatten();
+        [renewal, self.next_exchange_due(), self.no_expiry_before]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn next_exchange_due(&self) -> Option<Instant> {
+        if self.is_exchanging {
+            return None;
+        }
+        let wanted = self.wanted.iter().filter_map(|row| self.entries.get(row));
+        let wanted = wanted.filter(|entry| entry.held_by.is_none() && !entry.is_claimed);
+        let look = wanted.filter_map(|entry| entry.look_at).min();
+        match self.outage {
+            None => look,
+            Some(outage) if self.releases.is_empty() => look.map(|at| at.max(outage.again_at)),
+            Some(outage) => Some(outage.again_at),
+        }
+    }
+
+    pub(super) fn has_releases(&self) -> bool {
+        !self.releases.is_empty()
+    }
+
+    pub(super) fn is_out_of_reach(&self) -> bool {
+        self.outage.is_some()
+    }
+}

@@ -1,0 +1,379 @@
+//! Taking leases.
+
+use std::{sync::Arc, time::Duration};
+
+use sqlock_core::{Error, FencingToken, LockGuard, LossCause, LostSender, Result};
+use tokio::time::Instant;
+
+use super::{
+    book::{Book, Lease, Outage, Release},
+    waiter::Waiter,
+};
+use crate::{
+    TtlHeld,
+    clock::{Deadline, Moment},
+    store::{Claim, Claimed, Exchanged, GiveBack, LeaseId, Owner},
+};
+
+/// More rows in one transaction gain nothing, and delay those who come after.
+const MAX_ROWS: usize = 512;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The content of one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    releases: Vec<Release>,
+    requests: Vec<Claimant>,
+}
+
+/// A request whose rows are claimed.
+#[derive(Debug)]
+struct Claimant {
+    waiter: Waiter,
+    owner: Owner,
+    ttl: Duration,
+    hold_at_least: Duration,
+}
+
+impl Asked {
+    pub(super) fn give_back(&self) -> Vec<GiveBack> {
+        let items = self.releases.iter().flat_map(|release| &release.items);
+        items.cloned().collect()
+    }
+
+    pub(super) fn claims(&self) -> Vec<Claim> {
+        let requests = self.requests.iter().enumerate();
+        requests
+            .flat_map(|(request, claimant)| claimant.claims(request))
+            .collect()
+    }
+}
+
+impl Claimant {
+    fn claims(&self, request: usize) -> impl Iterator<Item = Claim> + '_ {
+        let label = self.waiter.request.label().map(Arc::from);
+        self.waiter.rows.iter().map(move |row| Claim {
+            request,
+            row: Arc::clone(row),
+            owner: self.owner.clone(),
+            ttl: self.ttl,
+            label: label.clone(),
+            payload: self.waiter.request.lease().payload.clone(),
+        })
+    }
+
+    fn ids(&self) -> Vec<LeaseId> {
+        let owner = &self.owner;
+        let ids = self.waiter.rows.iter().map(|row| LeaseId {
+            row: Arc::clone(row),
+            owner: owner.clone(),
+        });
+        ids.collect()
+    }
+}
+
+impl Book {
+    /// What the next transaction is to do, unless there is nothing, or one is under way.
+    pub(super) fn next_exchange(&mut self, now: Instant) -> Option<Asked> {
+        if self.is_exchanging || self.outage.is_some_and(|outage| now < outage.again_at) {
+            return None;
+        }
+        let mut asked = Asked::default();
+        let mut rows = 0;
+        self.releases
+            .retain(|release| release.done.is_some() || release.until > now);
+        while rows < MAX_ROWS
+            && let Some(release) = self.releases.pop_front()
+        {
+            rows += release.items.len();
+            asked.releases.push(release);
+        }
+        let is_due = |row: &&Arc<str>| {
+            let entry = self.entries.get(*row);
+            entry.is_none_or(|e| !e.is_claimed && e.look_at.is_none_or(|at| at <= now))
+        };
+        let mut due: Vec<_> = self.wanted.iter().filter(is_due).map(Arc::clone).collect();
+        while rows < MAX_ROWS
+            && let Some(row) = due.pop()
+        {
+            let claimant = self.claim(&row);
+            self.tidy(&row);
+            if let Some(claimant) = claimant {
+                rows += claimant.waiter.rows.len();
+                asked.requests.push(claimant);
+            }
+        }
+        let is_empty = asked.releases.is_empty() && asked.requests.is_empty();
+        self.is_exchanging = !is_empty;
+        (!is_empty).then_some(asked)
+    }
+
+    /// The first in line claims its rows, unless one of them is held or claimed here.
+    fn claim(&mut self, row: &Arc<str>) -> Option<Claimant> {
+        loop {
+            let entry = self.entries.get_mut(row)?;
+            entry.prune();
+            if entry.is_claimed {
+                // by a request for several rows, since the look at which this was due
+                return None;
+            }
+            if entry.held_by.is_some() {
+                entry.refuse_tries();
+                return None;
+            }
+            let waiter = entry.queue.pop_front()?;
+            let obstacle = waiter.rows.iter().find(|row| {
+                let entry = self.entries.get(*row);
+                entry.is_some_and(|entry| entry.held_by.is_some() || entry.is_claimed)
+            });
+            let Some(obstacle) = obstacle.map(Arc::clone) else {
+                for row in waiter.rows.iter() {
+                    self.entries.entry(Arc::clone(row)).or_default().is_claimed = true;
+                }
+                let terms = waiter.request.lease();
+                return Some(Claimant {
+                    owner: Owner::random(),
+                    ttl: terms.ttl.unwrap_or(self.options.ttl),
+                    hold_at_least: terms.hold_at_least.unwrap_or(self.options.hold_at_least),
+                    waiter,
+                });
+            };
+            // it waits there, and those behind it need not
+            self.enqueue(obstacle, waiter);
+        }
+    }
+
+    pub(super) fn exchanged(
+        &mut self,
+        asked: Asked,
+        sent: Moment,
+        answer: Result<Exchanged>,
+        now: Instant,
+    ) {
+        self.is_exchanging = false;
+        match answer {
+            Ok(exchanged) => {
+                self.outage = None;
+                self.given_back(asked.releases, &exchanged.given_back);
+                let mut answers = exchanged.claimed.into_iter();
+                for claimant in asked.requests {
+                    let count = claimant.waiter.rows.len();
+                    let claimed: Vec<_> = answers.by_ref().take(count).collect();
+                    self.claimed(claimant, &claimed, sent, now);
+                }
+            }
+            Err(error) => self.exchange_failed(asked, &Arc::new(error), now),
+        }
+        self.settle_shut_down();
+    }
+
+    fn claimed(&mut self, claimant: Claimant, claimed: &[Claimed], sent: Moment, now: Instant) {
+        for row in claimant.waiter.rows.iter() {
+            self.entries.entry(Arc::clone(row)).or_default().is_claimed = false;
+        }
+        let tokens = claimed.iter().map(|answer| match answer {
+            Claimed::Granted(token) => Some(*token),
+            Claimed::Refused { .. } | Claimed::Vanished => None,
+        });
+        match tokens
+            .collect::<Option<Vec<_>>>()
+            .and_then(|all| all.into_iter().max())
+        {
+            Some(token) => self.grant(claimant, token, sent, now),
+            None => self.refused(claimant.waiter, claimed, now),
+        }
+    }
+
+    fn refused(&mut self, waiter: Waiter, claimed: &[Claimed], now: Instant) {
+        let poll = self.options.poll;
+        let answers = waiter.rows.iter().zip(claimed);
+        let longest = answers.filter_map(|(row, answer)| match answer {
+            Claimed::Refused { remaining } => Some((Arc::clone(row), *remaining)),
+            Claimed::Granted(_) | Claimed::Vanished => None,
+        });
+        let taken = longest.max_by_key(|(_, remaining)| *remaining);
+        let vanished = claimed.contains(&Claimed::Vanished);
+        let (row, remaining) = taken.unwrap_or((Arc::clone(&waiter.rows[0]), Duration::ZERO));
+        if !waiter.waits() && !vanished {
+            let rows = Arc::clone(&waiter.rows);
+            waiter.refuse();
+            for row in rows.iter() {
+                self.entries
+                    .entry(Arc::clone(row))
+                    .or_default()
+                    .refuse_tries();
+                self.tidy(row);
+            }
+            return;
+        }
+        if !vanished {
+            let entry = self.entries.entry(Arc::clone(&row)).or_default();
+            entry.refuse_tries();
+            entry.missed(remaining, poll, now);
+        }
+        let rows = Arc::clone(&waiter.rows);
+        self.enqueue(row, waiter);
+        rows.iter().for_each(|row| self.tidy(row));
+    }
+
+    fn grant(&mut self, claimant: Claimant, token: FencingToken, sent: Moment, now: Instant) {
+        let deadline = Arc::new(Deadline::of(sent, claimant.ttl));
+        let ids = claimant.ids();
+        let keeper = self.keeper.upgrade();
+        let (Some(keeper), false) = (keeper, deadline.has_passed()) else {
+            // too late to be of use to anybody
+            self.take_back(ids, claimant.ttl, now);
+            let late = [Claimed::Refused {
+                remaining: Duration::ZERO,
+            }];
+            return self.refused(claimant.waiter, &late, now);
+        };
+        self.last_grant += 1;
+        let grant = self.last_grant;
+        let Waiter {
+            request, answer, ..
+        } = claimant.waiter;
+        for id in &ids {
+            self.entries
+                .entry(Arc::clone(&id.row))
+                .or_default()
+                .won(grant);
+        }
+        let expiry: Arc<Deadline> = Arc::clone(&deadline);
+        let (sender, lost) = LostSender::with_expiry(self.backend, &request, expiry);
+        let renew_at = now + claimant.ttl / 3;
+        self.renewals.insert((renew_at, grant));
+        self.watch(now + deadline.remaining());
+        self.leases.insert(
+            grant,
+            Lease {
+                ids,
+                ttl: claimant.ttl,
+                hold_at_least: claimant.hold_at_least,
+                deadline: Arc::clone(&deadline),
+                lost: sender,
+                key: request.first_key().clone(),
+                renew_at,
+                extended: Vec::new(),
+            },
+        );
+        let guard = LockGuard::arm(TtlHeld {
+            backend: self.backend,
+            grant,
+            keys: Arc::clone(request.keys()),
+            token,
+            deadline,
+            lost,
+            keeper,
+        });
+        // a caller who has gone away drops the guard, whose release comes back as a command
+        answer.send(Ok(Some(guard))).ok();
+    }
+
+    /// What became of the transaction is not known: what it may have taken is given back.
+    fn exchange_failed(&mut self, asked: Asked, error: &Arc<Error>, now: Instant) {
+        let hopeless = self.outage_goes_on(error, now);
+        for mut release in asked.releases {
+            if let Some((done, _)) = release.done.take() {
+                done.send(Err(self.again(error))).ok();
+            }
+            if release.until > now {
+                self.releases.push_back(release);
+            }
+        }
+        for claimant in asked.requests {
+            for row in claimant.waiter.rows.iter() {
+                self.entries.entry(Arc::clone(row)).or_default().is_claimed = false;
+            }
+            self.take_back(claimant.ids(), claimant.ttl, now);
+            if claimant.waiter.waits() && !hopeless {
+                let row = Arc::clone(&claimant.waiter.rows[0]);
+                self.entries
+                    .entry(row)
+                    .or_default()
+                    .enqueue(claimant.waiter);
+            } else {
+                claimant.waiter.answer.send(Err(self.again(error))).ok();
+            }
+        }
+        if hopeless {
+            self.wanted.clear();
+            for entry in std::mem::take(&mut self.entries).into_values() {
+                for waiter in entry.queue {
+                    waiter.answer.send(Err(self.again(error))).ok();
+                }
+            }
+            self.restore_held();
+        }
+    }
+
+    fn outage_goes_on(&mut self, error: &Error, now: Instant) -> bool {
+        let (began, pause) = match self.outage {
+            None => (now, FIRST_PAUSE),
+            Some(outage) => (outage.began, (outage.pause * 2).min(LONGEST_PAUSE)),
+        };
+        self.outage = Some(Outage {
+            began,
+            again_at: now + pause,
+            pause,
+        });
+        !error.is_retryable() || now.duration_since(began) >= self.options.outage_limit
+    }
+
+    fn restore_held(&mut self) {
+        for (grant, lease) in &self.leases {
+            for id in &lease.ids {
+                self.entries
+                    .entry(Arc::clone(&id.row))
+                    .or_default()
+                    .won(*grant);
+            }
+        }
+    }
+
+    pub(super) fn take_back(&mut self, ids: Vec<LeaseId>, ttl: Duration, now: Instant) {
+        let items = ids.into_iter().map(|lease| GiveBack {
+            lease,
+            hold_at_least: Duration::ZERO,
+        });
+        self.releases.push_back(Release {
+            items: items.collect(),
+            done: None,
+            until: now + ttl,
+        });
+    }
+
+    fn given_back(&mut self, releases: Vec<Release>, still_ours: &[bool]) {
+        let mut answers = still_ours.iter();
+        for release in releases {
+            let all_ours = answers.by_ref().take(release.items.len()).all(|ours| *ours);
+            if let Some((done, key)) = release.done {
+                let cause = LossCause::TakenOver;
+                let outcome = if all_ours {
+                    Ok(())
+                } else {
+                    Err(Error::Lost { key, cause })
+                };
+                done.send(outcome).ok();
+            }
+        }
+    }
+
+    /// The same error for one more caller.
+    pub(super) fn again(&self, error: &Arc<Error>) -> Error {
+        let source = Box::new(Arc::clone(error));
+        if error.is_retryable() {
+            Error::Unavailable {
+                backend: self.backend,
+                source,
+            }
+        } else {
+            Error::Backend {
+                backend: self.backend,
+                operation: "acquire",
+                source,
+            }
+        }
+    }
+}

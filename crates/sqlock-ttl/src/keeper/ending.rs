@@ -1,0 +1,132 @@
+//! Giving leases back.
+
+use std::time::Duration;
+
+use sqlock_core::{LossCause, Result};
+use tokio::time::Instant;
+
+use super::{
+    book::{Book, Lease, Release, State},
+    waiter::Entry,
+};
+use crate::{command::Done, store::GiveBack};
+
+impl Book {
+    /// By the grant's number: an unknown one was released before.
+    pub(super) fn release(&mut self, grant: u64, done: Option<Done>) {
+        let Some(lease) = self.leases.remove(&grant) else {
+            if let Some(done) = done {
+                done.send(Ok(())).ok();
+            }
+            return;
+        };
+        self.renewals.remove(&(lease.renew_at, grant));
+        for id in &lease.ids {
+            if let Some(entry) = self.entries.get_mut(&id.row) {
+                entry.came_free();
+            }
+            self.tidy(&id.row);
+        }
+        let release = going_back(&lease, done);
+        if lease.deadline.has_passed() {
+            if let Some((done, key)) = release.done {
+                let cause = LossCause::Expired;
+                done.send(Err(sqlock_core::Error::Lost { key, cause })).ok();
+            }
+            lease.lost.lose(LossCause::Expired);
+            return;
+        }
+        self.releases.push_back(release);
+        lease.lost.released();
+    }
+
+    pub(super) fn extend(&mut self, grant: u64, ttl: Duration, done: Done) {
+        match self.leases.get_mut(&grant) {
+            Some(lease) => {
+                lease.ttl = ttl;
+                lease.extended.push(done);
+                self.renew_at(grant, Instant::now());
+            }
+            // the guard knows why
+            None => drop(done),
+        }
+    }
+
+    pub(super) fn shut_down(&mut self, done: Done) {
+        match &mut self.state {
+            State::ShuttingDown(told) | State::Closing(told) => return told.push(done),
+            State::Closed => {
+                done.send(Ok(())).ok();
+                return;
+            }
+            State::Open => {}
+        }
+        self.renewals.clear();
+        for (_, lease) in std::mem::take(&mut self.leases) {
+            self.releases.push_back(going_back(&lease, None));
+            lease.lost.lose(LossCause::ShutDown);
+        }
+        self.wanted.clear();
+        let entries = std::mem::take(&mut self.entries);
+        for waiter in entries.into_values().flat_map(|entry| entry.queue) {
+            waiter.answer.send(Err(self.was_shut_down())).ok();
+        }
+        self.state = State::ShuttingDown(vec![done]);
+        self.settle_shut_down();
+    }
+
+    /// Everything is back, or cannot be given back.
+    pub(super) fn settle_shut_down(&mut self) {
+        let is_over = !self.is_exchanging && (self.releases.is_empty() || self.outage.is_some());
+        if is_over && let State::ShuttingDown(told) = &mut self.state {
+            self.state = State::Closing(std::mem::take(told));
+        }
+    }
+
+    /// `true` once: the connections are to be closed now.
+    pub(super) fn is_closing(&mut self) -> bool {
+        matches!(self.state, State::Closing(_)) && !std::mem::replace(&mut self.is_exchanging, true)
+    }
+
+    pub(super) fn closed(&mut self) {
+        let state = std::mem::replace(&mut self.state, State::Closed);
+        if let State::Closing(told) = state {
+            for done in told {
+                let outcome: Result<()> = match self.outage {
+                    None => Ok(()),
+                    Some(_) => Err(sqlock_core::Error::Unavailable {
+                        backend: self.backend,
+                        source: "leases could not be given back, and run out".into(),
+                    }),
+                };
+                done.send(outcome).ok();
+            }
+        }
+    }
+}
+
+fn going_back(lease: &Lease, done: Option<Done>) -> Release {
+    let items = lease.ids.iter().map(|id| GiveBack {
+        lease: id.clone(),
+        hold_at_least: lease.hold_at_least,
+    });
+    Release {
+        items: items.collect(),
+        done: done.map(|done| (done, lease.key.clone())),
+        until: Instant::now() + lease.deadline.remaining() + lease.ttl / 10,
+    }
+}
+
+impl Entry {
+    /// Answers those who only tried.
+    pub(super) fn refuse_tries(&mut self) {
+        let queue = std::mem::take(&mut self.queue);
+        for waiter in queue {
+            if waiter.waits() {
+                self.queue.push_back(waiter);
+            } else {
+                waiter.refuse();
+            }
+        }
+    }
+}

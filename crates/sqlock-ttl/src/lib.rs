@@ -1,0 +1,23 @@
+//! Leases in a table, for [sqlock](https://docs.rs/sqlock): locks that work behind any pooler,
+//! end by themselves when their holder is gone, and carry fencing tokens.
+
+mod backend;
+mod clock;
+mod command;
+mod held;
+mod holder;
+mod keeper;
+mod options;
+mod row_name;
+mod store;
+
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "postgres")]
+mod postgres_backend;
+
+pub use held::TtlHeld;
+pub use holder::LeaseRecord;
+pub use options::LeaseOptions;
+#[cfg(feature = "postgres")]
+pub use postgres_backend::{TtlBackend, TtlOptions};

@@ -1,0 +1,109 @@
+use std::time::Duration;
+
+use sqlock_core::{Error, Result};
+
+/// How leases are kept.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use sqlock_ttl::LeaseOptions;
+/// let options = LeaseOptions::new()
+///     .ttl(Duration::from_secs(60))
+///     .poll_interval(Duration::from_millis(250));
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "options do nothing until they are given to a backend"]
+pub struct LeaseOptions {
+    pub(crate) ttl: Duration,
+    pub(crate) hold_at_least: Duration,
+    pub(crate) poll: Duration,
+    pub(crate) statement_limit: Duration,
+    pub(crate) outage_limit: Duration,
+}
+
+/// Shorter than this a lease could not be renewed in time on a busy machine.
+const SHORTEST_TTL: Duration = Duration::from_millis(50);
+const LONGEST_TTL: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+impl Default for LeaseOptions {
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(30),
+            hold_at_least: Duration::ZERO,
+            poll: Duration::from_millis(500),
+            statement_limit: Duration::from_secs(5),
+            outage_limit: Duration::from_secs(30),
+        }
+    }
+}
+
+impl LeaseOptions {
+    /// The defaults, which each setter states.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// For how long a lease is valid unless it is renewed, which happens by itself at a third of
+    /// it: the time after which another gets the lock of a holder that died. The default is 30 s.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// For how long a lease stays taken from its acquisition on, even if it is released before.
+    /// The default is no longer than it is held.
+    pub fn hold_at_least(mut self, duration: Duration) -> Self {
+        self.hold_at_least = duration;
+        self
+    }
+
+    /// The longest time between two looks of a waiter; the first ones come sooner. The default is
+    /// 500 ms.
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll = interval;
+        self
+    }
+
+    /// How long one transaction may take before its connection is closed. The default is 5 s.
+    pub fn statement_limit(mut self, limit: Duration) -> Self {
+        self.statement_limit = limit;
+        self
+    }
+
+    /// For how long those who wait for a lock outlast a database that cannot be reached. The
+    /// default is 30 s. Those who only try are told after one attempt.
+    pub fn outage_limit(mut self, limit: Duration) -> Self {
+        self.outage_limit = limit;
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        check_ttl(self.ttl)?;
+        check_range("hold_at_least", self.hold_at_least, Duration::ZERO)?;
+        check_range("poll_interval", self.poll, Duration::from_millis(1))?;
+        check_range(
+            "statement_limit",
+            self.statement_limit,
+            Duration::from_millis(1),
+        )
+    }
+}
+
+/// A time to live that a lease can have.
+pub(crate) fn check_ttl(ttl: Duration) -> Result<()> {
+    check_range("ttl", ttl, SHORTEST_TTL)
+}
+
+pub(crate) fn check_hold(duration: Duration) -> Result<()> {
+    check_range("hold_at_least", duration, Duration::ZERO)
+}
+
+fn check_range(option: &'static str, value: Duration, shortest: Duration) -> Result<()> {
+    if (shortest..=LONGEST_TTL).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::InvalidOption {
+        option,
+        reason: format!("{value:?} is not between {shortest:?} and a hundred years"),
+    })
+}

@@ -1,0 +1,125 @@
+//! What a database does for leases.
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use sqlock_core::{Error, FencingToken, Result};
+
+use crate::{LeaseRecord, holder::HolderInfo};
+
+/// Who took a lease: random for each acquisition, never a host or a process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Owner(pub(crate) Arc<str>);
+
+impl Owner {
+    pub(crate) fn random() -> Self {
+        Self(format!("{:032x}", rand::random::<u128>()).into())
+    }
+}
+
+/// One row of a request to take leases: all rows with the same `request`, or none.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    pub(crate) request: usize,
+    pub(crate) row: Arc<str>,
+    pub(crate) owner: Owner,
+    pub(crate) ttl: Duration,
+    pub(crate) label: Option<Arc<str>>,
+    pub(crate) payload: Option<Arc<str>>,
+}
+
+/// A lease that is held, as the database knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LeaseId {
+    pub(crate) row: Arc<str>,
+    pub(crate) owner: Owner,
+}
+
+/// A lease to be given back.
+#[derive(Debug, Clone)]
+pub(crate) struct GiveBack {
+    pub(crate) lease: LeaseId,
+    /// Counted from the acquisition: until then it stays taken, by nobody.
+    pub(crate) hold_at_least: Duration,
+}
+
+/// A lease to be prolonged.
+#[derive(Debug, Clone)]
+pub(crate) struct Renewal {
+    pub(crate) lease: LeaseId,
+    pub(crate) ttl: Duration,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// It is ours.
+    Granted(FencingToken),
+    /// Somebody has it, or another key of the request, and for so long unless it is renewed.
+    Refused { remaining: Duration },
+    /// The row went away between two looks: to be claimed again at once.
+    Vanished,
+}
+
+/// What became of a lease that was to be renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renewed {
+    /// It is ours for another TTL.
+    Done,
+    /// Somebody is at the row at this moment: to be tried again soon.
+    Busy,
+    /// It ran out before it was renewed.
+    Expired,
+    /// It ran out, and another has it.
+    TakenOver,
+    /// The row is not there any more.
+    Removed,
+}
+
+/// The answers to [`Store::exchange`], in the order of the questions.
+#[derive(Debug, Default)]
+pub(crate) struct Exchanged {
+    /// Whether the lease was still ours.
+    pub(crate) given_back: Vec<bool>,
+    pub(crate) claimed: Vec<Claimed>,
+}
+
+/// A table of leases. Every call is one transaction, and after an error the caller does not know
+/// whether it was committed.
+#[async_trait]
+pub(crate) trait Store: Debug + Send + Sync + 'static {
+    /// The backend's name in errors and events.
+    fn name(&self) -> &'static str;
+
+    /// Gives leases back and takes others.
+    async fn exchange(
+        &self,
+        give_back: &[GiveBack],
+        claims: &[Claim],
+        holder: &HolderInfo,
+    ) -> Result<Exchanged>;
+
+    /// Prolongs leases, on a connection that `exchange` cannot starve.
+    async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>>;
+
+    /// The leases of these rows, or all that are held.
+    async fn list(&self, row: Option<&str>) -> Result<Vec<LeaseRecord>>;
+
+    /// Removes rows that nobody has used for so long.
+    async fn sweep(&self, unused_for: Duration) -> Result<u64>;
+
+    /// Creates the table where it is missing, and checks its shape where it is not.
+    async fn create_table(&self) -> Result<()>;
+
+    /// Closes the connections.
+    async fn close(&self);
+}
+
+/// An answer that is none.
+pub(crate) fn unexpected(backend: &'static str, what: &str) -> Error {
+    Error::Backend {
+        backend,
+        operation: "read an answer",
+        source: format!("unexpected answer: {what}").into(),
+    }
+}

@@ -1,0 +1,10 @@
+//! Leases in a table of a real PostgreSQL.
+
+mod harness;
+
+use harness::Ttl;
+
+sqlock_conformance::conformance! {
+    harness = Ttl,
+    capabilities = [inspect, loss, tokens],
+}
