@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sqlock_core::{Error, Result};
+use sqlock_core::{Error, Request, Result};
 
 /// How leases are kept.
 ///
@@ -94,8 +94,35 @@ pub(crate) fn check_ttl(ttl: Duration) -> Result<()> {
     check_range("ttl", ttl, SHORTEST_TTL)
 }
 
-pub(crate) fn check_hold(duration: Duration) -> Result<()> {
-    check_range("hold_at_least", duration, Duration::ZERO)
+/// What a request asks for.
+pub(crate) fn check_request(request: &Request) -> Result<()> {
+    let terms = request.lease();
+    if let Some(ttl) = terms.ttl {
+        check_ttl(ttl)?;
+    }
+    if let Some(duration) = terms.hold_at_least {
+        check_range("hold_at_least", duration, Duration::ZERO)?;
+    }
+    check_text("label", request.label(), LONGEST_LABEL)?;
+    check_text("payload", terms.payload.as_deref(), LONGEST_PAYLOAD)
+}
+
+/// What others can read, by one look.
+const LONGEST_LABEL: usize = 512;
+const LONGEST_PAYLOAD: usize = 65_536;
+
+fn check_text(option: &'static str, text: Option<&str>, longest: usize) -> Result<()> {
+    let reason = match text {
+        Some(text) if text.len() > longest => {
+            format!(
+                "it has {} bytes and at most {longest} are allowed",
+                text.len()
+            )
+        }
+        Some(text) if text.contains('\0') => "it contains a NUL character".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Error::InvalidOption { option, reason })
 }
 
 fn check_range(option: &'static str, value: Duration, shortest: Duration) -> Result<()> {

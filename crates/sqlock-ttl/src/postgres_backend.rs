@@ -7,7 +7,7 @@ use sqlock_core::{
 };
 use sqlock_postgres::{connect_options, plain_options};
 use sqlx::{
-    PgPool,
+    Connection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -121,11 +121,23 @@ impl TtlOptions {
     }
 }
 
+/// A connection that was not used for so long may have been closed by the server.
+const RESTED: Duration = Duration::from_secs(1);
+
 fn one_connection(leases: &LeaseOptions) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(leases.statement_limit)
         .test_before_acquire(false)
+        // a round trip a lock would be too much, and after a rest it is none
+        .before_acquire(|connection, metadata| {
+            Box::pin(async move {
+                if metadata.idle_for > RESTED {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
 }
 
 impl TtlBackend {

@@ -13,7 +13,7 @@ use super::waiter::{Entry, Waiter};
 use crate::{
     clock::Deadline,
     command::{Command, Done},
-    options::{LeaseOptions, check_hold, check_ttl},
+    options::{LeaseOptions, check_request},
     store::{GiveBack, LeaseId},
 };
 
@@ -128,12 +128,7 @@ impl Book {
     }
 
     fn request(&mut self, waiter: Waiter) {
-        let terms = waiter.request.lease();
-        let checked = terms
-            .ttl
-            .map_or(Ok(()), check_ttl)
-            .and_then(|()| terms.hold_at_least.map_or(Ok(()), check_hold));
-        if let Err(error) = checked {
+        if let Err(error) = check_request(&waiter.request) {
             waiter.answer.send(Err(error)).ok();
         } else if matches!(self.state, State::Open) {
             let row = Arc::clone(&waiter.rows[0]);

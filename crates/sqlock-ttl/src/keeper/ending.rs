@@ -27,17 +27,17 @@ impl Book {
             }
             self.tidy(&id.row);
         }
-        let release = going_back(&lease, done);
+        let mut release = going_back(&lease, done);
         if lease.deadline.has_passed() {
-            if let Some((done, key)) = release.done {
+            if let Some((done, key)) = release.done.take() {
                 let cause = LossCause::Expired;
                 done.send(Err(sqlock_core::Error::Lost { key, cause })).ok();
             }
             lease.lost.lose(LossCause::Expired);
-            return;
+        } else {
+            lease.lost.released();
         }
         self.releases.push_back(release);
-        lease.lost.released();
     }
 
     pub(super) fn extend(&mut self, grant: u64, ttl: Duration, done: Done) {

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use sqlock_core::{Error, FencingToken, Result};
 use sqlock_postgres::Failure;
-use sqlx::{PgPool, Row, postgres::PgRow};
+use sqlx::{PgPool, Row, error::DatabaseError, postgres::PgRow};
 
 use crate::{
     LeaseRecord,
@@ -110,6 +110,15 @@ impl Store for PostgresStore {
 }
 
 fn pool_failure(error: sqlx::Error, operation: &'static str) -> Error {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    if code.as_deref() == Some("42P01") {
+        return Error::Backend {
+            backend: NAME,
+            operation,
+            source: format!("{error}: create it by `create_table()` or the shipped migration")
+                .into(),
+        };
+    }
     Failure::of(error).error(NAME, operation)
 }
 
