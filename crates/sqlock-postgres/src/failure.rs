@@ -60,7 +60,8 @@ fn ends_connection(code: Option<&str>) -> bool {
     })
 }
 
-/// Shut-downs, start-ups, full connection slots and the network pass; a wrong password does not.
+/// Shut-downs, start-ups, full connection slots and the network pass; a wrong password does not,
+/// nor does encryption that one of the two ends cannot do.
 fn is_passing(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(database) => {
@@ -68,6 +69,7 @@ fn is_passing(error: &sqlx::Error) -> bool {
             ends_connection(code.as_deref()) || code.as_deref() == Some("53300")
         }
         sqlx::Error::Configuration(_)
+        | sqlx::Error::Tls(_)
         | sqlx::Error::ColumnDecode { .. }
         | sqlx::Error::Decode(_)
         | sqlx::Error::TypeNotFound { .. } => false,
