@@ -1,11 +1,13 @@
 //! Connections that cannot be had, and what is told of them.
 
-use std::{error::Error as _, fmt::Debug, fmt::Write as _, fs, path::PathBuf};
+use std::{error::Error as _, fmt::Debug, fmt::Write as _, fs, path::PathBuf, time::Duration};
 
 use sqlock::{Error, Locks, SessionBackend};
 use sqlock_tests::{PostgresServer, TestDatabase};
 
-use crate::support::{execute, ids_held, node, run};
+use crate::support::{
+    PATIENCE, SessionOptions, execute, ids_held, node, pid_of_holder, run, within,
+};
 
 const PASSWORD: &str = "hunter2-s3cret";
 
@@ -49,6 +51,21 @@ fn errors_are_typed_and_keep_the_password() {
         assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
         assert!(error.is_retryable());
 
+        // the server has no certificate: that does not pass by itself
+        let encrypted = format!("postgres://app:{PASSWORD}@{host}/{database}?sslmode=require");
+        let error = refused(&encrypted).await;
+        assert!(
+            matches!(
+                error,
+                Error::Backend {
+                    operation: "connect",
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
+        assert!(!error.is_retryable());
+
         for text in [
             format!("app:{PASSWORD}@{host}/{database}"),
             format!("mysql://app:{PASSWORD}@{host}/{database}"),
@@ -88,21 +105,45 @@ fn an_ordinary_role_locks_and_its_password_is_never_shown() {
         assert_eq!(holders.len(), 1);
         keeps_the_password(&(&locks, locks.lock(1), &guard, &holders));
 
-        database
-            .terminate(crate::support::pid_of_holder(database).await)
-            .await;
+        database.terminate(pid_of_holder(database).await).await;
         let error = guard.lost().wait().await;
         shows_no_password(&error);
         // the role may not log in any more: the next is told so
         let mut admin = guarded.server.connect().await;
         execute(&mut admin, "alter role app password 'another'").await;
-        let error = locks
-            .acquire_within(1, crate::support::PATIENCE)
-            .await
-            .unwrap_err();
+        let error = locks.acquire_within(1, PATIENCE).await.unwrap_err();
         shows_no_password(&error);
         assert!(matches!(error, Error::Backend { .. }), "{error:?}");
         keeps_the_password(&(&locks, &guard));
+    });
+}
+
+/// One connection is all that a role needs to be allowed, also for the session after a loss.
+#[test]
+fn a_role_that_may_connect_once_locks() {
+    run(async || {
+        let guarded = Guarded::start().await;
+        let database = &guarded.database;
+        let mut admin = guarded.server.connect().await;
+        execute(&mut admin, "alter role app connection limit 1").await;
+        let url = format!(
+            "postgres://app:{PASSWORD}@{}/{}",
+            guarded.host(),
+            database.name()
+        );
+        let locks = Locks::new(SessionBackend::connect(&url).await.unwrap());
+        for _ in 0..10 {
+            let guard = locks.acquire_within(1, PATIENCE).await.unwrap();
+            let pid = pid_of_holder(database).await;
+            database.terminate(pid).await;
+            within(PATIENCE, "the loss", guard.lost().wait()).await;
+        }
+        // while it is held there is no room for a second, and later there may be
+        let _guard = locks.acquire_within(1, PATIENCE).await.unwrap();
+        let hasty = SessionOptions::new().connect_timeout(Duration::from_secs(1));
+        let error = hasty.connect(&url).await.unwrap_err();
+        assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+        assert!(error.is_retryable());
     });
 }
 

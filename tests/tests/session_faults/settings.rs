@@ -6,11 +6,11 @@ use sqlock_tests::{PostgresServer, TestDatabase, eventually};
 use tokio::time::sleep;
 
 use crate::support::{
-    PATIENCE, SessionOptions, ask, execute, ids_held, node, node_with, run, until_waiting, within,
+    PATIENCE, SessionOptions, ask, execute, ids_held, node_with, run, until_waiting, within,
 };
 
-/// Case 57P05 of the list of idle-session killers, and statements that may not take long: set for
-/// the whole server, before and after the session began, they end other sessions and not ours.
+/// Idle-session killers (57P05), and statements that may not take long: set for the whole server,
+/// before and after the session began, they end other sessions and not ours.
 #[test]
 fn idle_session_killers_do_not_end_the_session() {
     run(async || {
@@ -22,7 +22,9 @@ fn idle_session_killers_do_not_end_the_session() {
             "set idle_session_timeout = 0; set statement_timeout = 0",
         )
         .await;
-        let before = node(&database).await;
+        // nothing that keeps a session busy
+        let rarely = || SessionOptions::new().poll_interval(Duration::from_secs(60));
+        let before = node_with(&database, rarely()).await;
         let early = before.acquire(1).await.unwrap();
         for setting in [
             "idle_session_timeout = '500ms'",
@@ -37,7 +39,9 @@ fn idle_session_killers_do_not_end_the_session() {
             ask::<String>(&mut victim, "show idle_session_timeout").await == "500ms"
         })
         .await;
-        let after = node(&database).await;
+        let after = node_with(&database, rarely()).await;
+        // the old session goes to rest under the new settings
+        before.acquire(3).await.unwrap().release().await.unwrap();
         let late = after.acquire(2).await.unwrap();
         let waiting = tokio::spawn(after.lock(1).acquire());
 
@@ -88,6 +92,9 @@ fn defaults_of_the_database_do_not_matter() {
             // only a notification can be this soon
             let guard = within(PATIENCE, setting, waiting).await.unwrap().unwrap();
             guard.release().await.unwrap();
+            // long statements, too
+            let many = one.acquire_all(0..1500).await.unwrap();
+            many.release().await.unwrap();
             assert_eq!(database.advisory_locks().await, [], "{setting}");
         }
     });

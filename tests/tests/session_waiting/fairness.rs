@@ -60,26 +60,47 @@ fn two_busy_processes_share() {
 /// Readers of another process overlap without a gap; a writer gets in within 200 ms.
 #[test]
 fn a_writer_is_served_among_a_steady_stream_of_readers() {
+    among_readers(1);
+}
+
+/// The same where every reader is a process.
+#[test]
+fn a_writer_is_served_among_readers_of_several_processes() {
+    among_readers(3);
+}
+
+fn among_readers(processes: usize) {
     run(async || {
         let database = TestDatabase::create().await;
-        let readers = Busy::start(node(&database).await, 3, |locks: SessionLocks| async move {
-            let guard = locks.lock("k").shared().acquire().await.unwrap();
-            sleep(Duration::from_millis(50)).await;
-            guard.release().await.unwrap();
-            sleep(Duration::from_millis(5)).await;
-        });
+        let mut readers = Vec::new();
+        for _ in 0..processes {
+            let tasks = 3 / processes;
+            readers.push(Busy::start(node(&database).await, tasks, read));
+        }
         let writer = node(&database).await;
         let mut times = Times::default();
         for _ in 0..TRIES {
-            // out of step with the readers
-            sleep(Duration::from_millis(70)).await;
+            // so long that the readers, whom the last writer brought into step, are out of it
+            sleep(Duration::from_millis(170)).await;
             let guard = times.measure(writer.acquire("k")).await.unwrap();
             guard.release().await.unwrap();
         }
-        let turns = readers.end().await;
-        assert!(turns > 30, "there were few readers: {turns} turns");
+        let mut turns = 0;
+        for busy in readers {
+            turns += busy.end().await;
+        }
+        assert!(turns > 60, "there were few readers: {turns} turns");
         times.assert_at_most(Duration::from_millis(200), Duration::from_secs(2));
     });
+}
+
+async fn read(locks: SessionLocks) {
+    static TURN: AtomicU32 = AtomicU32::new(0);
+    let guard = locks.lock("k").shared().acquire().await.unwrap();
+    let turn = TURN.fetch_add(1, Ordering::Relaxed);
+    sleep(Duration::from_millis(35 + u64::from(turn * 17 % 31))).await;
+    guard.release().await.unwrap();
+    sleep(Duration::from_millis(5)).await;
 }
 
 /// Tasks that do the same again and again until they are told to end.
