@@ -1,0 +1,242 @@
+//! The command line.
+
+use std::{ffi::OsString, time::Duration};
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use sqlock::{InvalidKey, LockKey};
+
+use crate::{exit::Code, target::Target};
+
+/// Distributed locks for those who run PostgreSQL.
+#[derive(Debug, Parser)]
+#[command(name = "sqlock", version, about, max_term_width = 100, after_help = LOGGING)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+
+    /// Say more on standard error; twice and thrice for still more.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Run(Run),
+    #[command(subcommand, name = "__exec", hide = true)]
+    Exec(Exec),
+}
+
+/// Run a command while holding a lock, so that of all machines that do the same only one runs it.
+///
+/// The lock is taken before the command starts and released when it has ended. Whatever ends the
+/// lock ends the command: where the connection to the server is lost, the command gets SIGTERM, and
+/// SIGKILL after the grace period.
+#[derive(Debug, Args)]
+#[command(after_help = "See --help for exit codes and examples.", after_long_help = MORE_ON_RUN)]
+pub(crate) struct Run {
+    /// The server, postgres://USER:PASSWORD@HOST:PORT/DATABASE.
+    ///
+    /// Others can read the arguments of a process; a password is safer in the variable, or in
+    /// PGPASSWORD or ~/.pgpass.
+    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
+    pub(crate) url: Option<Target>,
+
+    /// How the lock is held.
+    #[arg(long, value_enum, default_value_t = Backend::Session)]
+    pub(crate) backend: Backend,
+
+    /// Wait no longer than this for the lock: 30s, 5m, 1h 30m. Without it, and without --no-wait,
+    /// wait for as long as it takes.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Option<Duration>,
+
+    /// Do not wait: where another holds the lock, exit at once.
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) no_wait: bool,
+
+    /// Run beside others that use --shared, and exclude those that do not: many readers, or one
+    /// writer.
+    #[arg(long)]
+    pub(crate) shared: bool,
+
+    /// Exit with this code where others hold the lock, or the wait was in vain.
+    #[arg(long, value_name = "N", default_value_t = Code::CONFLICT.0)]
+    pub(crate) conflict_exit_code: u8,
+
+    /// Exit with this code where the lock was lost while the command ran.
+    #[arg(long, value_name = "N", default_value_t = Code::LOST.0)]
+    pub(crate) lost_exit_code: u8,
+
+    /// When the lock is lost, how long the command has to end after SIGTERM before it gets SIGKILL.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    pub(crate) grace: Duration,
+
+    /// The name of the lock, up to 512 bytes.
+    #[arg(value_name = "KEY", value_parser = parse_key)]
+    pub(crate) key: LockKey,
+
+    /// The command and its arguments.
+    #[arg(value_name = "CMD", last = true, required = true, num_args = 1..)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// An advisory lock of a PostgreSQL session; not through a transaction pooler.
+    Session,
+}
+
+/// What `sqlock run` starts in between: see the module `guardian`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Exec {
+    Guard {
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+    Program {
+        #[arg(long)]
+        parent: i32,
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+}
+
+/// How long to wait for the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    None,
+    Within(Duration),
+    Endless,
+}
+
+impl Run {
+    pub(crate) fn patience(&self) -> Patience {
+        match self.wait {
+            _ if self.no_wait => Patience::None,
+            Some(Duration::ZERO) => Patience::None,
+            Some(limit) => Patience::Within(limit),
+            None => Patience::Endless,
+        }
+    }
+
+    /// The URL that was given; an empty variable gives none.
+    pub(crate) fn target(&self) -> Option<&Target> {
+        self.url.as_ref().filter(|url| !url.reveal().is_empty())
+    }
+}
+
+fn parse_key(text: &str) -> Result<LockKey, InvalidKey> {
+    LockKey::new(text)
+}
+
+const LOGGING: &str = "SQLOCK_LOG, of the form of RUST_LOG, says more exactly what -v logs.";
+
+const MORE_ON_RUN: &str = "\
+Examples:
+  The report of the night, on whichever machine is first:
+      export DATABASE_URL=postgres://app@db.internal/app
+      sqlock run --no-wait nightly-report -- ./report.sh
+
+  The same from cron, where it is fine that another machine has it:
+      sqlock run --no-wait --conflict-exit-code 0 nightly-report -- ./report.sh
+
+  Migrations one after another, giving up after five minutes:
+      sqlock run --wait 5m migrations -- ./migrate up
+
+  Many exports at a time, but none during an import:
+      sqlock run --shared warehouse -- ./export.sh
+      sqlock run warehouse -- ./import.sh
+
+  More than one command:
+      sqlock run deploy -- sh -c './build.sh && ./publish.sh'
+
+Environment of CMD:
+  SQLOCK_KEY    the name of the lock
+  SQLOCK_TOKEN  its fencing token, where the backend has one: a number that rises with every
+                acquisition, by which a resource can tell a holder of old
+
+Exit codes:
+  that of CMD, or 128+N where signal N ended it; and
+  64   the command line, the key or the URL cannot be
+  69   the server cannot be reached, or does not give locks
+  71   the system refused to start a process
+  75   others hold the lock, or the wait was in vain (--conflict-exit-code)
+  76   the lock was lost while CMD ran, and CMD was ended (--lost-exit-code)
+  126  CMD cannot be executed
+  127  CMD is not found
+
+Signals:
+  SIGHUP, SIGINT, SIGQUIT and SIGTERM are passed on to CMD and the processes of its group, and the
+  lock is released when CMD has ended. While the lock is waited for they end the wait at once.
+
+Processes:
+  CMD, and what it started, does not outlive `sqlock run`. On Linux that holds for kill -9 and for
+  every process that descends from CMD, and the server keeps the lock until the last of them is
+  gone. On other systems kill -9 ends CMD's process group, the lock being free at once, or only CMD
+  where standard input, output or error is a terminal. A CMD that runs with the rights of another
+  user cannot be killed; the lock stays until it has ended.
+
+  What CMD leaves in the background when it ends by itself runs on, without the lock.";
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, error::ErrorKind};
+
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Run, clap::Error> {
+        let all = ["sqlock", "run"].iter().chain(arguments);
+        match Cli::try_parse_from(all)?.verb {
+            Verb::Run(run) => Ok(run),
+            Verb::Exec(_) => panic!("not what was asked for"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_after_the_dashes_is_the_command() {
+        let run = parse(&["daily", "--", "sh", "-c", "x", "--", "--wait"]).unwrap();
+        assert_eq!(run.key.name(), Some("daily"));
+        assert_eq!(run.command, ["sh", "-c", "x", "--", "--wait"]);
+        assert_eq!(run.patience(), Patience::Endless);
+        assert_eq!(run.grace, Duration::from_secs(10));
+        assert_eq!((run.conflict_exit_code, run.lost_exit_code), (75, 76));
+    }
+
+    #[test]
+    fn waiting_is_limited_or_not_at_all() {
+        let patience = |options: &[&str]| {
+            let rest: &[&str] = &["k", "--", "true"];
+            parse(&[options, rest].concat()).unwrap().patience()
+        };
+        let half_an_hour = Duration::from_secs(1800);
+        assert_eq!(patience(&["--wait", "30m"]), Patience::Within(half_an_hour));
+        assert_eq!(patience(&["--wait=0s"]), Patience::None);
+        assert_eq!(patience(&["--no-wait"]), Patience::None);
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let kind = |arguments: &[&str]| parse(arguments).unwrap_err().kind();
+        assert_eq!(kind(&["k"]), ErrorKind::MissingRequiredArgument);
+        assert_eq!(kind(&["--", "true"]), ErrorKind::MissingRequiredArgument);
+        assert_eq!(kind(&["k", "true"]), ErrorKind::UnknownArgument);
+        assert_eq!(kind(&["", "--", "true"]), ErrorKind::ValueValidation);
+        assert_eq!(
+            kind(&["--wait", "soon", "k", "--", "true"]),
+            ErrorKind::ValueValidation
+        );
+        let both = ["--wait", "1s", "--no-wait", "k", "--", "true"];
+        assert_eq!(kind(&both), ErrorKind::ArgumentConflict);
+    }
+
+    #[test]
+    fn help_shows_no_hidden_verb_and_no_value_of_the_environment() {
+        let help = Cli::command().render_long_help().to_string();
+        assert!(!help.contains("__exec"), "{help}");
+    }
+}
