@@ -61,6 +61,8 @@ pub(super) struct Lease {
 pub(super) struct Release {
     pub(super) items: Vec<GiveBack>,
     pub(super) done: Option<(Done, sqlock_core::LockKey)>,
+    /// Somebody had its row locked.
+    pub(super) not_before: Option<Instant>,
     /// After that it has run out, and nothing need be given back.
     pub(super) until: Instant,
 }
@@ -179,7 +181,12 @@ impl Book {
         }
         let wanted = self.wanted.iter().filter_map(|row| self.entries.get(row));
         let wanted = wanted.filter(|entry| entry.held_by.is_none() && !entry.is_claimed);
-        let look = wanted.filter_map(|entry| entry.look_at).min();
+        let look = wanted.filter_map(|entry| entry.look_at);
+        let again = self
+            .releases
+            .iter()
+            .filter_map(|release| release.not_before);
+        let look = look.chain(again).min();
         match self.outage {
             None => look,
             Some(outage) if self.releases.is_empty() => look.map(|at| at.max(outage.again_at)),

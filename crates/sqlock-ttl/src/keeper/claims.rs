@@ -12,13 +12,15 @@ use super::{
 use crate::{
     TtlHeld,
     clock::{Deadline, Moment},
-    store::{Claim, Claimed, Exchanged, GiveBack, LeaseId, Owner},
+    store::{Claim, Claimed, Exchanged, GiveBack, GivenBack, LeaseId, Owner},
 };
 
 /// More rows in one transaction gain nothing, and delay those who come after.
 const MAX_ROWS: usize = 512;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Before a lease is given back again whose row somebody had locked.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The content of one transaction.
 #[derive(Debug, Default)]
@@ -83,11 +85,13 @@ impl Book {
         let mut rows = 0;
         self.releases
             .retain(|release| release.done.is_some() || release.until > now);
-        while rows < MAX_ROWS
-            && let Some(release) = self.releases.pop_front()
-        {
-            rows += release.items.len();
-            asked.releases.push(release);
+        for release in std::mem::take(&mut self.releases) {
+            if rows < MAX_ROWS && release.not_before.is_none_or(|at| at <= now) {
+                rows += release.items.len();
+                asked.releases.push(release);
+            } else {
+                self.releases.push_back(release);
+            }
         }
         let is_due = |row: &&Arc<str>| {
             let entry = self.entries.get(*row);
@@ -155,7 +159,7 @@ impl Book {
         match answer {
             Ok(exchanged) => {
                 self.outage = None;
-                self.given_back(asked.releases, &exchanged.given_back);
+                self.given_back(asked.releases, &exchanged.given_back, now);
                 let mut answers = exchanged.claimed.into_iter();
                 for claimant in asked.requests {
                     let count = claimant.waiter.rows.len();
@@ -186,32 +190,50 @@ impl Book {
     }
 
     fn refused(&mut self, waiter: Waiter, claimed: &[Claimed], now: Instant) {
-        let poll = self.options.poll;
         let answers = waiter.rows.iter().zip(claimed);
-        let longest = answers.filter_map(|(row, answer)| match answer {
-            Claimed::Refused { remaining } => Some((Arc::clone(row), *remaining)),
-            Claimed::Granted(_) | Claimed::Vanished => None,
-        });
-        let taken = longest.max_by_key(|(_, remaining)| *remaining);
-        let vanished = claimed.contains(&Claimed::Vanished);
-        let (row, remaining) = taken.unwrap_or((Arc::clone(&waiter.rows[0]), Duration::ZERO));
-        if !waiter.waits() && !vanished {
-            let rows = Arc::clone(&waiter.rows);
-            waiter.refuse();
-            for row in rows.iter() {
-                self.entries
-                    .entry(Arc::clone(row))
-                    .or_default()
-                    .refuse_tries();
-                self.tidy(row);
+        let taken = answers.filter_map(|(row, answer)| match answer {
+            Claimed::Refused { remaining } if !remaining.is_zero() => {
+                Some((Arc::clone(row), *remaining))
             }
-            return;
+            _ => None,
+        });
+        match taken.max_by_key(|(_, remaining)| *remaining) {
+            Some((row, remaining)) => self.is_taken(waiter, row, remaining, now),
+            None if waiter.has_had_enough(now) => {
+                let busy = Err(Error::Unavailable {
+                    backend: self.backend,
+                    source: "its row is locked by another transaction".into(),
+                });
+                self.answer(waiter, busy);
+            }
+            // free a moment ago: looked at again
+            None => {
+                let row = Arc::clone(&waiter.rows[0]);
+                self.entries.entry(Arc::clone(&row)).or_default().busy(now);
+                self.queue_again(waiter, row);
+            }
         }
-        if !vanished {
-            let entry = self.entries.entry(Arc::clone(&row)).or_default();
-            entry.refuse_tries();
-            entry.missed(remaining, poll, now);
+    }
+
+    fn is_taken(&mut self, waiter: Waiter, row: Arc<str>, remaining: Duration, now: Instant) {
+        let poll = self.options.poll;
+        let entry = self.entries.entry(Arc::clone(&row)).or_default();
+        entry.refuse_tries();
+        entry.missed(remaining, poll, now);
+        if waiter.waits() {
+            self.queue_again(waiter, row);
+        } else {
+            self.answer(waiter, Ok(None));
         }
+    }
+
+    fn answer(&mut self, waiter: Waiter, answer: Result<Option<LockGuard<TtlHeld>>>) {
+        let rows = Arc::clone(&waiter.rows);
+        waiter.answer.send(answer).ok();
+        rows.iter().for_each(|row| self.tidy(row));
+    }
+
+    fn queue_again(&mut self, waiter: Waiter, row: Arc<str>) {
         let rows = Arc::clone(&waiter.rows);
         self.enqueue(row, waiter);
         rows.iter().for_each(|row| self.tidy(row));
@@ -340,22 +362,29 @@ impl Book {
         self.releases.push_back(Release {
             items: items.collect(),
             done: None,
+            not_before: None,
             until: now + ttl,
         });
     }
 
-    fn given_back(&mut self, releases: Vec<Release>, still_ours: &[bool]) {
-        let mut answers = still_ours.iter();
-        for release in releases {
-            let all_ours = answers.by_ref().take(release.items.len()).all(|ours| *ours);
-            if let Some((done, key)) = release.done {
+    fn given_back(&mut self, releases: Vec<Release>, outcomes: &[GivenBack], now: Instant) {
+        let mut outcomes = outcomes.iter();
+        for mut release in releases {
+            let count = release.items.len();
+            let parts: Vec<_> = outcomes.by_ref().take(count).copied().collect();
+            if parts.contains(&GivenBack::NotOurs)
+                && let Some((done, key)) = release.done.take()
+            {
                 let cause = LossCause::TakenOver;
-                let outcome = if all_ours {
-                    Ok(())
-                } else {
-                    Err(Error::Lost { key, cause })
-                };
-                done.send(outcome).ok();
+                done.send(Err(Error::Lost { key, cause })).ok();
+            }
+            let mut busy = parts.iter().map(|part| *part == GivenBack::Busy);
+            release.items.retain(|_| busy.next().unwrap_or(false));
+            if !release.items.is_empty() && release.until > now {
+                release.not_before = Some(now + BUSY_PAUSE);
+                self.releases.push_back(release);
+            } else if let Some((done, _)) = release.done {
+                done.send(Ok(())).ok();
             }
         }
     }

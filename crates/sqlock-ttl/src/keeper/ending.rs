@@ -113,6 +113,7 @@ fn going_back(lease: &Lease, done: Option<Done>) -> Release {
     Release {
         items: items.collect(),
         done: done.map(|done| (done, lease.key.clone())),
+        not_before: None,
         until: Instant::now() + lease.deadline.remaining() + lease.ttl / 10,
     }
 }

@@ -14,7 +14,11 @@ pub(super) struct Waiter {
     pub(super) rows: Arc<[Arc<str>]>,
     pub(super) answer: Answer,
     pub(super) patience: Patience,
+    came: Instant,
 }
+
+/// For so long a try is repeated where its rows are free and somebody has them locked.
+const LONGEST_BUSY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
@@ -34,7 +38,13 @@ impl Waiter {
             request,
             answer,
             patience,
+            came: Instant::now(),
         }
+    }
+
+    /// Its rows are free and locked by somebody, and it does not wait for them any longer.
+    pub(super) fn has_had_enough(&self, now: Instant) -> bool {
+        !self.waits() && now.duration_since(self.came) > LONGEST_BUSY
     }
 
     pub(super) fn waits(&self) -> bool {
@@ -95,6 +105,13 @@ impl Entry {
         // a lease that is about to end is looked at when it has
         let pause = jittered.min(remaining + Duration::from_millis(1));
         self.look_at = Some(now + pause);
+    }
+
+    /// It is free, and somebody is at the row.
+    pub(super) fn busy(&mut self, now: Instant) {
+        let pause = Duration::from_millis(1) * 2_u32.saturating_pow(self.misses.min(5));
+        self.misses += 1;
+        self.look_at = Some(now + pause.mul_f64(rand::rng().random_range(0.5..1.0)));
     }
 
     pub(super) fn won(&mut self, grant: u64) {

@@ -16,7 +16,7 @@ use sqlx::{PgPool, Row, error::DatabaseError, postgres::PgRow};
 use crate::{
     LeaseRecord,
     holder::HolderInfo,
-    store::{Claim, Claimed, Exchanged, GiveBack, Renewal, Renewed, Store, unexpected},
+    store::{Claim, Claimed, Exchanged, GiveBack, GivenBack, Renewal, Renewed, Store, unexpected},
 };
 use statements::Statements;
 pub(crate) use table_name::TableName;
@@ -61,7 +61,7 @@ impl Store for PostgresStore {
             .await
             .map_err(|error| pool_failure(error, "acquire"))?;
         let mut exchanged = Exchanged {
-            given_back: vec![false; give_back.len()],
+            given_back: vec![GivenBack::NotOurs; give_back.len()],
             claimed: vec![Claimed::Vanished; claims.len()],
         };
         for row in &rows {
@@ -127,7 +127,8 @@ fn read_exchanged(row: &PgRow, exchanged: &mut Exchanged) -> sqlx::Result<()> {
     let index = index(row)?;
     let missing = || sqlx::Error::Decode(unexpected(NAME, "an index too high").into());
     match kind {
-        "b" => *exchanged.given_back.get_mut(index).ok_or_else(missing)? = true,
+        "b" => *exchanged.given_back.get_mut(index).ok_or_else(missing)? = GivenBack::Done,
+        "o" => *exchanged.given_back.get_mut(index).ok_or_else(missing)? = GivenBack::Busy,
         "g" => {
             let token = FencingToken::new(row.try_get(2)?);
             *exchanged.claimed.get_mut(index).ok_or_else(missing)? = Claimed::Granted(token);

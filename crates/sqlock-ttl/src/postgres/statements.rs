@@ -39,8 +39,10 @@ impl Statements {
         }
     }
 
-    /// Answers with rows `(kind, index, token, microseconds)`: `b` given back, `g` granted, and
-    /// `r` for each claim's row as it is afterwards.
+    /// Answers with rows `(kind, index, token, microseconds)`: `b` given back and `o` still ours,
+    /// `g` granted, and `r` for each claim's row as it is afterwards.
+    ///
+    /// A row that somebody has locked is passed over, or it would hold up all the others.
     pub(super) fn exchange(
         &self,
         give_back: &[GiveBack],
@@ -73,7 +75,7 @@ impl Statements {
                 "with w(i, name, owner, hold) as (values {rows}),
                  m as materialized (
                    select w.* from {table} as t join w on w.name = t.name and w.owner = t.owner
-                   order by t.name for update of t),
+                   order by t.name for update of t skip locked),
                  n as materialized (select m.*, clock_timestamp() as now from m)
                  update {table} as t set
                    owner = case when t.acquired_at + n.hold > n.now then 'held' end,
@@ -81,7 +83,9 @@ impl Statements {
                                      then t.acquired_at + n.hold end,
                    payload = null
                  from n where t.name = n.name and t.owner = n.owner
-                 returning 'b', n.i, 0::bigint, 0::bigint;\n"
+                 returning 'b', n.i, 0::bigint, 0::bigint;
+                 select 'o', w.i, 0::bigint, 0::bigint from (values {rows}) as w(i, name, owner, hold)
+                 join {table} as t on t.name = w.name and t.owner = w.owner;\n"
             ),
         );
     }
@@ -125,7 +129,7 @@ impl Statements {
                    select w.*, t.owner is null or t.expires_at <= clock_timestamp() as free
                    from {table} as t join w on w.name = t.name
                    where w.request in (select request from p)
-                   order by t.name for update of t),
+                   order by t.name for update of t skip locked),
                  n as materialized (
                    select m.*, bool_and(m.free) over (partition by m.request) as all_free,
                      count(*) over (partition by m.request) as locked,
@@ -163,7 +167,6 @@ impl Statements {
             write!(row, "{index}, {name}, {owner}, {}", Interval(renewal.ttl))
         });
         let mut sql = BEGINNING.to_owned();
-        // one row that is locked must not hold up the others
         push(
             &mut sql,
             format_args!(

@@ -55,7 +55,8 @@ pub(crate) struct Renewal {
 pub(crate) enum Claimed {
     /// It is ours.
     Granted(FencingToken),
-    /// Somebody has it, or another key of the request, and for so long unless it is renewed.
+    /// Somebody has it, for so long unless it is renewed. With nothing remaining, it is free and
+    /// another key of the request is not, or somebody is at the row at this moment.
     Refused { remaining: Duration },
     /// The row went away between two looks: to be claimed again at once.
     Vanished,
@@ -76,11 +77,20 @@ pub(crate) enum Renewed {
     Removed,
 }
 
+/// What became of a lease that was to be given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GivenBack {
+    Done,
+    /// It had run out, and another has had it since.
+    NotOurs,
+    /// Somebody is at the row at this moment: to be tried again soon.
+    Busy,
+}
+
 /// The answers to [`Store::exchange`], in the order of the questions.
 #[derive(Debug, Default)]
 pub(crate) struct Exchanged {
-    /// Whether the lease was still ours.
-    pub(crate) given_back: Vec<bool>,
+    pub(crate) given_back: Vec<GivenBack>,
     pub(crate) claimed: Vec<Claimed>,
 }
 

@@ -1,0 +1,187 @@
+//! The table itself.
+
+use sqlock::{
+    Locks, TtlBackend,
+    ttl::{LeaseOptions, TtlOptions},
+};
+use sqlock_tests::TestDatabase;
+use tokio::task::JoinSet;
+
+use crate::{
+    support::{ask, execute, run},
+    tools::{create_table, database, node},
+};
+
+/// Case 48.
+#[test]
+fn fifty_processes_create_it_at_once() {
+    run(async || {
+        let database = TestDatabase::create().await;
+        let mut tasks = JoinSet::new();
+        for _ in 0..50 {
+            let backend = TtlBackend::connect(&database.url()).unwrap();
+            tasks.spawn(async move { backend.create_table().await });
+        }
+        for outcome in tasks.join_all().await {
+            outcome.unwrap();
+        }
+        let lease = node(&database).acquire("job").await.unwrap();
+        lease.release().await.unwrap();
+    });
+}
+
+/// Once it exists, nobody needs the right to create.
+#[test]
+fn a_role_that_may_not_create_can_use_it() {
+    run(async || {
+        let database = database().await;
+        let role = format!("user_of_{}", database.name());
+        let mut connection = database.connect().await;
+        execute(
+            &mut connection,
+            &format!(
+                "create role \"{role}\" login;
+                 revoke create on schema public from public;
+                 grant select, insert, update, delete on sqlock_leases to \"{role}\";
+                 grant usage on sequence sqlock_leases_seq to \"{role}\""
+            ),
+        )
+        .await;
+        let backend = TtlOptions::new()
+            .connect_with(database.options().username(&role))
+            .unwrap();
+        backend.create_table().await.unwrap();
+        let locks = Locks::new(backend);
+        locks.acquire("job").await.unwrap().release().await.unwrap();
+        locks.shutdown().await.unwrap();
+        let other = TtlOptions::new()
+            .table("public", "another")
+            .connect_with(database.options().username(&role))
+            .unwrap();
+        let error = other.create_table().await.unwrap_err();
+        assert!(
+            format!("{error:?}").contains("permission denied"),
+            "{error:?}"
+        );
+        execute(
+            &mut connection,
+            &format!("drop owned by \"{role}\"; drop role \"{role}\""),
+        )
+        .await;
+    });
+}
+
+/// Names that need their quotes.
+#[test]
+fn schema_and_table_can_have_any_name() {
+    run(async || {
+        let database = TestDatabase::create().await;
+        let mut connection = database.connect().await;
+        execute(&mut connection, r#"create schema "it's ""odd"" \ Schema""#).await;
+        let options = TtlOptions::new().table(r#"it's "odd" \ Schema"#, r#"Leases'; "x" -- \"#);
+        let backend = options.connect(&database.url()).unwrap();
+        backend.create_table().await.unwrap();
+        backend.create_table().await.unwrap();
+        let locks = Locks::new(backend);
+        let lease = locks.acquire("job").await.unwrap();
+        assert_eq!(locks.backend().leases().await.unwrap().len(), 1);
+        lease.release().await.unwrap();
+        assert_eq!(locks.backend().leases().await.unwrap(), []);
+        for name in ["", "a\0b", &"x".repeat(60)] {
+            TtlOptions::new()
+                .table("public", name)
+                .connect(&database.url())
+                .unwrap_err();
+        }
+    });
+}
+
+/// Somebody else's table of the same name.
+#[test]
+fn a_table_of_another_shape_is_told_by_its_column() {
+    run(async || {
+        let database = database().await;
+        let backend = TtlBackend::connect(&database.url()).unwrap();
+        let mut connection = database.connect().await;
+        execute(
+            &mut connection,
+            "alter table sqlock_leases drop column payload",
+        )
+        .await;
+        let error = backend.create_table().await.unwrap_err();
+        let text = format!("{error:?}");
+        assert!(text.contains("no column payload (text)"), "{text}");
+        execute(
+            &mut connection,
+            "alter table sqlock_leases add column payload bigint",
+        )
+        .await;
+        let error = backend.create_table().await.unwrap_err();
+        let text = format!("{error:?}");
+        assert!(
+            text.contains("payload is bigint and must be text"),
+            "{text}"
+        );
+    });
+}
+
+/// What is missing is said, and how to get it.
+#[test]
+fn a_missing_table_is_an_error_that_says_what_to_do() {
+    run(async || {
+        let database = TestDatabase::create().await;
+        let locks = node(&database);
+        for _ in 0..2 {
+            let error = locks.try_acquire("job").await.unwrap_err();
+            assert!(!error.is_retryable());
+            assert!(format!("{error:?}").contains("create_table"), "{error:?}");
+        }
+        locks.acquire("job").await.unwrap_err();
+        create_table(&database).await;
+        locks.acquire("job").await.unwrap().release().await.unwrap();
+    });
+}
+
+/// Rows that nobody uses go, tokens do not go back, and what is held stays.
+#[test]
+fn a_sweep_takes_the_unused_and_leaves_the_held() {
+    run(async || {
+        let database = database().await;
+        let locks = node(&database);
+        let held = locks.acquire("held").await.unwrap();
+        let mut last = None;
+        for _ in 0..5 {
+            let lease = locks.acquire("idle").await.unwrap();
+            assert!(last < lease.token(), "{last:?}");
+            last = lease.token();
+            lease.release().await.unwrap();
+            locks
+                .backend()
+                .sweep(std::time::Duration::ZERO)
+                .await
+                .unwrap();
+            let mut connection = database.connect().await;
+            let left: Vec<String> =
+                ask(&mut connection, "select array_agg(name) from sqlock_leases").await;
+            assert_eq!(left, ["held"]);
+        }
+        held.release().await.unwrap();
+    });
+}
+
+/// A TTL that cannot be is refused before anything is sent.
+#[test]
+fn impossible_options_are_refused() {
+    let url = "postgres://nobody@127.0.0.1:1/nowhere";
+    run(async || {
+        for leases in [
+            LeaseOptions::new().ttl(std::time::Duration::ZERO),
+            LeaseOptions::new().ttl(std::time::Duration::MAX),
+            LeaseOptions::new().poll_interval(std::time::Duration::ZERO),
+        ] {
+            TtlOptions::new().leases(leases).connect(url).unwrap_err();
+        }
+        let error = TtlBackend::connect("mysql://secret@x/y").unwrap_err();
+        assert!(!format!("{error:?}").contains("secret"));
+    });
+}
