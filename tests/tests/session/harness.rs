@@ -14,7 +14,10 @@ pub struct Session {
 impl Session {
     async fn locks(&self, pick: impl Fn(&AdvisoryLock) -> bool) -> usize {
         let locks = self.database.advisory_locks().await;
-        locks.iter().filter(|lock| lock.granted && pick(lock)).count()
+        locks
+            .iter()
+            .filter(|lock| lock.granted && pick(lock))
+            .count()
     }
 }
 
@@ -36,7 +39,12 @@ impl Harness for Session {
     async fn node(&self) -> Locks<SessionBackend> {
         let number = self.nodes.fetch_add(1, Ordering::Relaxed);
         let options = SessionOptions::new().application_name(format!("node {number}"));
-        Locks::new(options.connect(&self.database.url()).await.expect("a session"))
+        Locks::new(
+            options
+                .connect(&self.database.url())
+                .await
+                .expect("a session"),
+        )
     }
 
     async fn held(&self) -> usize {
@@ -53,7 +61,9 @@ impl LossHarness for Session {
     async fn break_holder(&self, node: &Locks<SessionBackend>) {
         let name = node.backend().application_name().to_owned();
         let backends = self.database.backends().await;
-        let own = backends.iter().filter(|backend| backend.application_name == name);
+        let own = backends
+            .iter()
+            .filter(|backend| backend.application_name == name);
         for backend in own {
             self.database.terminate(backend.pid).await;
         }
