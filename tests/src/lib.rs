@@ -33,6 +33,8 @@
     reason = "support for tests: a panic with a message is how it reports"
 )]
 
+#[cfg(doctest)]
+mod book;
 mod database;
 mod eventually;
 mod keeper;

@@ -47,7 +47,7 @@ pub trait LockBackend: Debug + Send + Sync + 'static {
 /// Backends with a shared mode: many readers, or one writer.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no shared mode",
-    note = "session and transaction locks have one; leases of a TTL table are exclusive"
+    note = "advisory locks have one; leases are exclusive"
 )]
 #[async_trait]
 pub trait SharedBackend: LockBackend {
@@ -126,8 +126,8 @@ pub trait Held: Send + Sync + 'static {
 /// Locks that are a transaction, in which the user works.
 #[diagnostic::on_unimplemented(
     message = "this lock is not a transaction: it has no connection, and nothing to commit",
-    label = "only guards of `XactBackend` have this",
-    note = "end the lock with `release()`, or use `XactBackend`"
+    label = "only locks that are transactions have this",
+    note = "end the lock with `release()`, and commit your work by a transaction of your own"
 )]
 pub trait Transactional: Held {
     /// The connection in whose transaction the lock is held.
@@ -147,7 +147,7 @@ pub trait LeaseBackend: LockBackend {}
 /// Locks that run out: leases.
 #[diagnostic::on_unimplemented(
     message = "this lock is not a lease: it does not run out",
-    label = "only guards of a TTL backend have this"
+    label = "only leases have this"
 )]
 #[async_trait]
 pub trait Leased: Held {

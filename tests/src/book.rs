@@ -1,0 +1,23 @@
+//! The book's examples, compiled and run as documentation tests.
+
+macro_rules! chapters {
+    ($($name:ident = $file:literal),* $(,)?) => {
+        $(#[doc = include_str!(concat!("../../docs/src/", $file))] mod $name {})*
+    };
+}
+
+chapters! {
+    choosing = "choosing.md",
+    command = "command.md",
+    decisions = "decisions.md",
+    getting_started = "getting-started.md",
+    guarantees = "guarantees.md",
+    holding = "holding-a-lock.md",
+    how_it_works = "how-it-works.md",
+    introduction = "introduction.md",
+    keys = "keys.md",
+    leases = "leases.md",
+    operations = "operations.md",
+    testing = "testing.md",
+    waiting = "waiting.md",
+}
