@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 
 use crate::{
@@ -200,9 +200,19 @@ impl<B: LockBackend> Lock<B> {
         let started = Instant::now();
         let key = request.first_key().clone();
         let backend = self.backend.name();
-        let answer = match self.acquire_shared {
-            Some(acquire_shared) => acquire_shared(&self.backend, request).await,
-            None => self.backend.acquire(request).await,
+        let waits = request.deadline().is_some();
+        let mut acquire = match self.acquire_shared {
+            Some(acquire_shared) => acquire_shared(&self.backend, request),
+            None => self.backend.acquire(request),
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = &mut acquire => answer,
+            () = sleep(WAIT_IS_TOLD_AFTER), if waits => {
+                let (id, waited) = (key.id(), started.elapsed());
+                tracing::debug!(backend, %key, %id, ?waited, "lock awaited");
+                acquire.await
+            }
         };
         let (id, waited) = (key.id(), started.elapsed());
         match &answer {
@@ -213,6 +223,9 @@ impl<B: LockBackend> Lock<B> {
         answer
     }
 }
+
+/// A wait that is over before that is told by its end alone.
+const WAIT_IS_TOLD_AFTER: Duration = Duration::from_millis(100);
 
 async fn run<H: Held, T, E: From<Error>>(
     mut guard: LockGuard<H>,

@@ -6,7 +6,7 @@ use std::{
     task::Poll,
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{Error, KeyVisibility, LockKey, Request, Result};
 
@@ -72,6 +72,7 @@ struct Signal {
     keys: Arc<[LockKey]>,
     visibility: KeyVisibility,
     expiry: Option<Arc<dyn Expiry>>,
+    granted: Instant,
     end: OnceLock<End>,
     ended: Notify,
 }
@@ -119,14 +120,14 @@ impl Signal {
     }
 
     fn report(&self, cause: &LossCause) {
-        let (backend, key) = (self.backend, &self.keys[0]);
+        let (backend, key, held) = (self.backend, &self.keys[0], self.granted.elapsed());
         match self.visibility {
             KeyVisibility::Always => {
-                tracing::warn!(backend, %key, id = %key.id(), %cause, "lock lost");
+                tracing::warn!(backend, %key, id = %key.id(), ?held, %cause, "lock lost");
             }
             KeyVisibility::DebugOnly => {
-                tracing::warn!(backend, id = %key.id(), %cause, "lock lost");
-                tracing::debug!(backend, %key, id = %key.id(), %cause, "lock lost");
+                tracing::warn!(backend, id = %key.id(), ?held, %cause, "lock lost");
+                tracing::debug!(backend, %key, id = %key.id(), ?held, %cause, "lock lost");
             }
         }
     }
@@ -265,6 +266,7 @@ impl LostSender {
             keys: Arc::clone(request.keys()),
             visibility: request.visibility(),
             expiry,
+            granted: Instant::now(),
             end: OnceLock::new(),
             ended: Notify::new(),
         });

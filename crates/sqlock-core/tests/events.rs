@@ -54,6 +54,26 @@ fn grants_and_ends_are_told() {
     assert_eq!(events.len(), 2, "{events:#?}");
 }
 
+/// A wait that lasts is told while it lasts.
+#[test]
+fn waits_are_told() {
+    let events = captured(async {
+        let backend = MemoryBackend::new();
+        let other = Locks::new(backend.another_node());
+        let locks = Locks::new(backend);
+        let guard = other.acquire(SECRET).await.unwrap();
+        let wait = locks.acquire_within(SECRET, Duration::from_millis(200));
+        wait.await.unwrap_err();
+        guard.release().await.unwrap();
+    });
+    assert_names(the(&events, "lock awaited"), "memory", "waited");
+    let messages: Vec<_> = events.iter().map(|event| event.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        ["lock granted", "lock awaited", "lock refused", "lock ended"]
+    );
+}
+
 #[test]
 fn drops_and_roll_backs_are_told() {
     let how = |events: Vec<Event>| the(&events, "lock ended").field("how").to_owned();
