@@ -14,7 +14,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use rustix::{
     io::Errno,
     net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, getpeername, recvmsg,
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, getpeername, recvmsg,
     },
     process::Signal,
 };
@@ -69,7 +69,10 @@ pub(super) struct Luggage {
 pub(super) fn send_luggage(channel: &UnixStream) -> io::Result<()> {
     let stdin = io::stdin().as_raw_fd();
     let mut all = vec![stdin];
-    all.extend(own_sockets().into_iter().take(MOST_SOCKETS));
+    // not the channel: it would never close
+    let others = own_sockets().into_iter();
+    let others = others.filter(|number| *number != channel.as_raw_fd());
+    all.extend(others.take(MOST_SOCKETS));
     send_descriptors(channel, &all).or_else(|_| {
         tracing::debug!("the guardian is not given the lock's connection");
         send_descriptors(channel, &[stdin])
@@ -140,11 +143,15 @@ fn receive_flags() -> RecvFlags {
     flags
 }
 
-/// Whether it leads to another process, and is not a pair by which one talks to itself: above all
-/// not the end of our own channel, which would never close.
+/// Whether it leads to another process, and is not one of a pair by which a process talks to
+/// itself.
 fn is_connection(socket: &OwnedFd) -> bool {
     match getpeername(socket) {
-        Ok(Some(peer)) => !SocketAddrUnix::try_from(peer).is_ok_and(|peer| peer.is_unnamed()),
+        Ok(Some(peer)) if peer.address_family() == AddressFamily::UNIX => socket
+            .try_clone()
+            .and_then(|socket| UnixStream::from(socket).peer_addr())
+            .is_ok_and(|peer| !peer.is_unnamed()),
+        Ok(Some(_)) => true,
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use sqlock::{Holder, LockKey};
 
 use crate::{report::say, scrub::scrub};
@@ -27,8 +27,9 @@ enum Medium {
 
 impl Waiting {
     pub(super) fn new(key: &LockKey) -> Self {
-        let medium = if io::stderr().is_terminal() {
-            let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let medium = if io::stderr().is_terminal() && !is_dumb {
+            let spinner = ProgressBar::new_spinner();
             spinner.enable_steady_tick(FRAME);
             Medium::Spinner(spinner)
         } else {

@@ -1,0 +1,147 @@
+//! `kill -9`, at whatever it is aimed.
+
+use std::{collections::HashSet, fs};
+
+use sqlock_tests::{eventually, signal};
+
+use crate::support::{Running, World, children, until_dead};
+
+/// A command with a child, a grandchild in a session of its own, and an orphan.
+const FAMILY: &str = "\
+    sleep 600 & echo $! >child
+    setsid sh -c 'echo $$ >session; sleep 600 & echo $! >grandchild; wait' &
+    sh -c 'sleep 600 & echo $! >orphan'
+    trap '' TERM HUP INT
+    echo $$ >command; wait";
+
+async fn family(world: &World) -> (Running, Vec<i32>) {
+    let run = world.run(&["k"], FAMILY);
+    let mut pids = Vec::new();
+    for name in ["command", "child", "session", "grandchild", "orphan"] {
+        let pid = world.pid(name).await;
+        assert!(signal::is_alive(pid), "{name}");
+        pids.push(pid);
+    }
+    (run, pids)
+}
+
+#[tokio::test]
+async fn killed_sqlock_takes_all_that_its_command_started_with_it() {
+    let world = World::new().await;
+    let (run, pids) = family(&world).await;
+    signal::kill(run.pid());
+    for pid in pids {
+        until_dead(pid).await;
+    }
+    world.run(&["k"], "touch next").ended().await.assert_code(0);
+    assert!(world.has("next"));
+    assert!(run.ended().await.stderr.contains("sqlock run was killed"));
+}
+
+#[tokio::test]
+async fn a_killed_guardian_takes_all_that_its_command_started_with_it() {
+    let world = World::new().await;
+    let (run, pids) = family(&world).await;
+    let guardian = children(run.pid());
+    assert_eq!(guardian.len(), 1, "{guardian:?}");
+    signal::kill(guardian[0]);
+    for pid in pids {
+        until_dead(pid).await;
+    }
+    run.ended().await.assert_code(137);
+    world.until_free().await;
+}
+
+/// Then nobody is left to do the killing, but the kernel.
+#[tokio::test]
+async fn when_both_are_killed_the_command_dies_with_them() {
+    let world = World::new().await;
+    let run = world.run(
+        &["k"],
+        "trap '' TERM HUP; echo $$ >command; sleep 600; sleep 600",
+    );
+    let command = world.pid("command").await;
+    let guardian = children(run.pid())[0];
+    signal::pause(guardian);
+    signal::pause(run.pid());
+    signal::kill(guardian);
+    signal::kill(run.pid());
+    until_dead(command).await;
+    world.until_free().await;
+}
+
+#[tokio::test]
+async fn the_next_holder_does_not_start_before_the_last_process_is_dead() {
+    let world = World::new().await;
+    for round in 0..5 {
+        let script = format!(
+            "for i in 1 2 3 4; do \
+               sh -c 'while :; do [ ! -e next-{round} ] || echo overlap >>overlaps; done' & \
+             done; touch started-{round}; wait"
+        );
+        let first = world.run(&["k"], &script);
+        world.until(&format!("started-{round}")).await;
+        let next = world.run(&["k"], &format!("touch next-{round}; sleep 0.05"));
+        world.until_sessions(2).await;
+        signal::kill(first.pid());
+        next.ended().await.assert_code(0);
+        assert!(!world.has("overlaps"));
+    }
+}
+
+/// What makes the above more than luck: the server sees no end of the connection before the
+/// guardian has ended.
+#[tokio::test]
+async fn the_guardian_keeps_the_connection_open() {
+    let world = World::new().await;
+    let run = world.run(&["k"], "touch started; exec sleep 600");
+    world.until("started").await;
+    let guardian = children(run.pid())[0];
+    let command = children(guardian)[0];
+    let shared: HashSet<_> = sockets(run.pid())
+        .intersection(&sockets(guardian))
+        .cloned()
+        .collect();
+    assert_eq!(shared.len(), 1, "{shared:?}");
+    assert!(sockets(command).is_empty());
+}
+
+#[tokio::test]
+async fn killed_while_it_waits_nothing_is_left() {
+    let world = World::new().await;
+    let holder = world.run(
+        &["k"],
+        "touch started; until [ -e go ]; do sleep 0.05; done",
+    );
+    world.until("started").await;
+    let waiter = world.run(&["k"], "touch ran");
+    world.until_sessions(2).await;
+    signal::kill(waiter.pid());
+    world.until_sessions(1).await;
+    world.write("go");
+    holder.ended().await.assert_code(0);
+    world.until_free().await;
+    assert!(!world.has("ran"));
+}
+
+#[tokio::test]
+async fn a_stopped_command_is_killed_too() {
+    let world = World::new().await;
+    let run = world.run(&["k"], "echo $$ >command; kill -STOP $$; touch went-on");
+    let command = world.pid("command").await;
+    eventually(crate::support::PATIENCE, async || {
+        fs::read_to_string(format!("/proc/{command}/stat")).is_ok_and(|stat| stat.contains(") T "))
+    })
+    .await;
+    signal::kill(run.pid());
+    until_dead(command).await;
+    world.until_free().await;
+    assert!(!world.has("went-on"));
+}
+
+fn sockets(pid: i32) -> HashSet<String> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let links = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+    let names = links.map(|link| link.to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("socket:")).collect()
+}

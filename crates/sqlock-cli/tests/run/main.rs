@@ -1,0 +1,18 @@
+//! The command against a real server, with real processes.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests: a panic is how they report"
+)]
+
+mod codes;
+mod holder;
+mod kills;
+mod loss;
+mod races;
+mod secrets;
+mod signals;
+mod support;
+mod terminal;
