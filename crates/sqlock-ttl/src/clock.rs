@@ -29,6 +29,12 @@ impl Moment {
         Self(START.elapsed())
     }
 
+    /// Microseconds since the clock's beginning.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn micros(self) -> i64 {
+        i64::try_from(self.0.as_micros()).unwrap_or(i64::MAX)
+    }
+
     /// How long it is from now until then; zero where it has passed.
     pub(crate) fn remaining(self) -> Duration {
         self.0.saturating_sub(Self::now().0)

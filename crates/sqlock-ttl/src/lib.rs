@@ -16,8 +16,15 @@ mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_backend;
 
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_backend;
+
 pub use held::TtlHeld;
 pub use holder::LeaseRecord;
 pub use options::LeaseOptions;
 #[cfg(feature = "postgres")]
 pub use postgres_backend::{TtlBackend, TtlOptions};
+#[cfg(feature = "sqlite")]
+pub use sqlite_backend::SqliteBackend;

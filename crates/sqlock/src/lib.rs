@@ -30,6 +30,13 @@ pub mod ttl {
     pub use sqlock_ttl::{LeaseOptions, LeaseRecord, TtlBackend, TtlHeld, TtlOptions};
 }
 
+/// Leases in a file of SQLite, for the processes of one host.
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub mod sqlite {
+    pub use sqlock_ttl::{LeaseOptions, LeaseRecord, SqliteBackend, TtlHeld};
+}
+
 #[cfg(feature = "memory")]
 #[doc(no_inline)]
 #[cfg_attr(docsrs, doc(cfg(feature = "memory")))]
@@ -38,6 +45,10 @@ pub use memory::MemoryBackend;
 #[doc(no_inline)]
 #[cfg_attr(docsrs, doc(cfg(feature = "session")))]
 pub use session::SessionBackend;
+#[cfg(feature = "sqlite")]
+#[doc(no_inline)]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use sqlite::SqliteBackend;
 #[cfg(feature = "ttl")]
 #[doc(no_inline)]
 #[cfg_attr(docsrs, doc(cfg(feature = "ttl")))]

@@ -185,7 +185,14 @@ impl Book {
             .and_then(|all| all.into_iter().max())
         {
             Some(token) => self.grant(claimant, token, sent, now),
-            None => self.refused(claimant.waiter, claimed, now),
+            None => {
+                let is_granted = |answer: &Claimed| matches!(answer, Claimed::Granted(_));
+                if claimed.iter().any(is_granted) {
+                    // all or none: a part is of no use to anybody
+                    self.take_back(claimant.ids(), claimant.ttl, now);
+                }
+                self.refused(claimant.waiter, claimed, now);
+            }
         }
     }
 
