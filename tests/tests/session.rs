@@ -1,5 +1,7 @@
 //! The session-advisory backend against a real server.
 
+#![allow(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+
 #[path = "session/harness.rs"]
 mod harness;
 

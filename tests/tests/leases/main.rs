@@ -1,6 +1,14 @@
 //! Leases on a real PostgreSQL: what the database sees, and what becomes of them when things go
 //! wrong.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests fail as tests do"
+)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

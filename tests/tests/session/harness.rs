@@ -6,7 +6,7 @@ use sqlock_conformance::{Harness, LossHarness};
 use sqlock_tests::{AdvisoryLock, TestDatabase};
 
 /// A database; every node is a session in it.
-pub struct Session {
+pub(crate) struct Session {
     database: TestDatabase,
     nodes: AtomicUsize,
 }

@@ -1,5 +1,13 @@
 //! Leases in a file of SQLite.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests fail as tests do"
+)]
+
 mod files;
 mod harness;
 

@@ -1,5 +1,13 @@
 //! Leases in a table of a real PostgreSQL.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests fail as tests do"
+)]
+
 mod harness;
 
 use harness::Ttl;
