@@ -69,7 +69,7 @@ fn a_locked_row_holds_up_only_its_own_lease() {
         )
         .await;
         sleep(TTL * 2).await;
-        let valid: Vec<_> = leases.iter().map(|lease| lease.is_valid()).collect();
+        let valid: Vec<_> = leases.iter().map(sqlock::LockGuard::is_valid).collect();
         let expected: Vec<_> = (0..20).map(|number| number != 7).collect();
         assert_eq!(valid, expected);
     });
@@ -110,7 +110,7 @@ fn ten_thousand_leases_are_renewed_by_few_statements() {
             "{done} transactions in {ticks:.1} ticks"
         );
         assert!(busy <= 12, "busy in {busy} of 20 looks");
-        assert!(leases.iter().all(|lease| lease.is_valid()));
+        assert!(leases.iter().all(sqlock::LockGuard::is_valid));
         locks.shutdown().await.unwrap();
     });
 }
