@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use sqlock::{InvalidKey, LockKey};
@@ -29,8 +29,8 @@ pub(crate) enum Verb {
 /// Run a command while holding a lock, so that of all machines that do the same only one runs it.
 ///
 /// The lock is taken before the command starts and released when it has ended. Whatever ends the
-/// lock ends the command: where the connection to the server is lost, the command gets SIGTERM, and
-/// SIGKILL after the grace period.
+/// lock ends the command: where the connection to the server is lost, or a lease could not be
+/// renewed, the command gets SIGTERM, and SIGKILL after the grace period.
 #[derive(Debug, Args)]
 #[command(after_help = "See --help for exit codes and examples.", after_long_help = MORE_ON_RUN)]
 pub(crate) struct Run {
@@ -41,9 +41,28 @@ pub(crate) struct Run {
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub(crate) url: Option<Target>,
 
-    /// How the lock is held.
-    #[arg(long, value_enum, default_value_t = Backend::Session)]
-    pub(crate) backend: Backend,
+    /// How the lock is held. Without it: `session` where there is a server, or else `sqlite`.
+    #[arg(long, value_enum)]
+    pub(crate) backend: Option<Backend>,
+
+    /// The file of the backend `sqlite`, on a local disk; goes before a URL. Without it:
+    /// `sqlock/locks.db` in the user's state directory.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// For how long a lease is valid unless it is renewed, which happens by itself: the time after
+    /// which others get the lock of a machine that died. 30s without it.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) ttl: Option<Duration>,
+
+    /// For how long a lease stays taken from its beginning on, even if CMD ends before: for jobs
+    /// that are shorter than the differences of the machines' clocks.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) hold_at_least: Option<Duration>,
+
+    /// What others see of who holds the lock.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
 
     /// Wait no longer than this for the lock: 30s, 5m, 1h 30m. Without it, and without --no-wait,
     /// wait for as long as it takes.
@@ -84,6 +103,10 @@ pub(crate) struct Run {
 pub(crate) enum Backend {
     /// An advisory lock of a PostgreSQL session; not through a transaction pooler.
     Session,
+    /// A lease in a table of PostgreSQL, which is created where it is missing; through any pooler.
+    Ttl,
+    /// A lease in a file, for the processes of one machine; without a server.
+    Sqlite,
 }
 
 /// What `sqlock run` starts in between: see the module `guardian`.
@@ -133,6 +156,9 @@ const LOGGING: &str = "SQLOCK_LOG, of the form of RUST_LOG, says more exactly wh
 
 const MORE_ON_RUN: &str = "\
 Examples:
+  One backup at a time on this machine, without a server:
+      sqlock run --no-wait backup -- ./backup.sh
+
   The report of the night, on whichever machine is first:
       export DATABASE_URL=postgres://app@db.internal/app
       sqlock run --no-wait nightly-report -- ./report.sh

@@ -157,38 +157,41 @@ impl Guard {
             return;
         }
         let below = tree::descendants();
-        let group = below.iter().find(|process| process.pid == self.command);
-        match group.map(|command| command.group) {
+        let command = below.iter().find(|process| process.pid == self.command);
+        match command.map(|command| command.group) {
             Some(group) => {
                 let members = below.into_iter().filter(|process| process.group == group);
                 tree::signal_all(members, signal);
             }
-            None => {
-                kill_process(self.command, signal).ok();
-            }
+            None => self.signal_what_is_known(signal),
         }
     }
 
     fn stop(&mut self) {
         self.lock = Lock::Lost;
         let below = tree::descendants();
-        if below.is_empty() && self.code.is_none() {
-            kill_process(self.command, Signal::TERM).ok();
+        if below.is_empty() {
+            return self.signal_what_is_known(Signal::TERM);
         }
         tree::signal_all(below.iter().copied(), Signal::TERM);
         // one that is stopped could not heed it
         tree::signal_all(below, Signal::CONT);
     }
 
+    /// Where the system does not tell who descends from us: our own group, if we lead one, or the
+    /// command.
+    fn signal_what_is_known(&self, signal: Signal) {
+        if getpgrp() == getpid() {
+            kill_process_group(getpgrp(), signal).ok();
+        } else if self.code.is_none() {
+            kill_process(self.command, signal).ok();
+        }
+    }
+
     async fn kill(self) -> Code {
         if !cfg!(target_os = "linux") {
-            if self.code.is_none() {
-                kill_process(self.command, Signal::KILL).ok();
-            }
-            // the guardian dies with its group
-            if getpgrp() == getpid() {
-                kill_process_group(getpgrp(), Signal::KILL).ok();
-            }
+            // where the guardian leads a group, it dies with it
+            self.signal_what_is_known(Signal::KILL);
         }
         tree::kill_all().await;
         self.code

@@ -1,5 +1,6 @@
 //! `sqlock run`: the lock, the command, and the lock again.
 
+mod choice;
 mod name;
 mod supervise;
 mod take;
@@ -7,17 +8,17 @@ mod waiting;
 
 use std::time::Duration;
 
-use sqlock::{InspectBackend, Lock, Locks, SessionBackend, session::SessionOptions};
+use sqlock::{InspectBackend, Lock, Locks};
 use tokio::time::timeout;
 
 use crate::{
-    args::{Backend, Run},
+    args::Run,
     exit::{Code, Failure},
     program,
     report::say,
     signals::Signals,
-    target::Target,
 };
+use choice::Choice;
 
 /// How long a server has to say good-bye. It frees the lock all the same.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -28,33 +29,48 @@ pub(crate) async fn run(args: &Run) -> Result<Code, Failure> {
     };
     // before anybody waits for the lock
     program::check(program)?;
-    let target = args.target().ok_or_else(|| {
-        let what = "no server: name one by --url, or in the variable DATABASE_URL";
-        Failure::new(Code::USAGE, what)
-    })?;
+    let choice = Choice::of(args)?;
     let mut signals =
         Signals::new().map_err(|error| Failure::system("cannot handle signals", error))?;
-    match args.backend {
-        Backend::Session => {
-            let backend = tokio::select! {
-                biased;
-                signal = signals.recv() => return Ok(Code::of_named_signal(signal)),
-                backend = session(args, target) => backend?,
+    match choice {
+        Choice::Session(target) => {
+            let backend = match unless_told(&mut signals, choice::session(args, target)).await {
+                Ok(backend) => backend?,
+                Err(code) => return Ok(code),
             };
             let locks = Locks::new(backend);
             let lock = locks.lock(&args.key);
             let lock = if args.shared { lock.shared() } else { lock };
             under(args, &locks, lock, &mut signals).await
         }
+        Choice::Ttl(target) => {
+            let opening = choice::leases_on_server(args, target);
+            let backend = match unless_told(&mut signals, opening).await {
+                Ok(backend) => backend?,
+                Err(code) => return Ok(code),
+            };
+            let (locks, lock) = choice::lease(args, backend);
+            under(args, &locks, lock, &mut signals).await
+        }
+        Choice::Sqlite(file) => {
+            let opening = choice::leases_in_file(args, &file);
+            let backend = match unless_told(&mut signals, opening).await {
+                Ok(backend) => backend?,
+                Err(code) => return Ok(code),
+            };
+            let (locks, lock) = choice::lease(args, backend);
+            under(args, &locks, lock, &mut signals).await
+        }
     }
 }
 
-async fn session(args: &Run, target: &Target) -> Result<SessionBackend, Failure> {
-    SessionOptions::new()
-        .application_name(name::of_holder(&args.key))
-        .connect(target.reveal())
-        .await
-        .map_err(|error| Failure::of(format!("cannot use {target}"), error))
+/// What `work` gives, or the code to exit with where a signal comes first.
+async fn unless_told<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Code> {
+    tokio::select! {
+        biased;
+        signal = signals.recv() => Err(Code::of_named_signal(signal)),
+        output = work => Ok(output),
+    }
 }
 
 /// Takes the lock, runs the command and releases the lock, with any backend.

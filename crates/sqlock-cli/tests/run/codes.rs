@@ -99,7 +99,7 @@ async fn usage_has_a_code_of_its_own() {
 async fn without_a_url_both_ways_to_give_one_are_named() {
     let world = World::new().await;
     for url in [None, Some("")] {
-        let mut command = world.sqlock(&["run", "k", "--", "true"]);
+        let mut command = world.sqlock(&["run", "--backend", "session", "k", "--", "true"]);
         match url {
             None => command.env_remove("DATABASE_URL"),
             Some(url) => command.env("DATABASE_URL", url),

@@ -1,10 +1,15 @@
 //! `kill -9`, at whatever it is aimed.
 
-use std::{collections::HashSet, fs};
+use std::{collections::HashSet, fs, os::fd::OwnedFd, time::Duration};
 
+use rustix::{
+    fs::{Mode, OFlags},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+};
 use sqlock_tests::{eventually, signal};
+use tokio::process::Command;
 
-use crate::support::{Running, World, children, until_dead};
+use crate::support::{PATIENCE, Running, World, children, until_dead};
 
 /// A command with a child, a grandchild in a session of its own, and an orphan.
 const FAMILY: &str = "\
@@ -70,36 +75,62 @@ async fn when_both_are_killed_the_command_dies_with_them() {
     world.until_free().await;
 }
 
+/// The guardian is kept from its work, and meanwhile the server sees no end of the connection.
+///
+/// A terminal keeps all in one process group, and a session of its own keeps the kernel from waking
+/// the guardian when `sqlock run` is gone.
 #[tokio::test]
-async fn the_next_holder_does_not_start_before_the_last_process_is_dead() {
+async fn the_lock_is_not_free_before_the_command_is_dead() {
     let world = World::new().await;
-    for round in 0..5 {
-        let script = format!(
-            "for i in 1 2 3 4; do \
-               sh -c 'while :; do [ ! -e next-{round} ] || echo overlap >>overlaps; done' & \
-             done; touch started-{round}; wait"
-        );
-        let first = world.run(&["k"], &script);
-        world.until(&format!("started-{round}")).await;
-        let next = world.run(&["k"], &format!("touch next-{round}; sleep 0.05"));
-        world.until_sessions(2).await;
-        signal::kill(first.pid());
-        next.ended().await.assert_code(0);
-        assert!(!world.has("overlaps"));
+    let (_terminal, its_end) = terminal();
+    let mut command = Command::new("setsid");
+    command
+        .args([env!("CARGO_BIN_EXE_sqlock"), "run", "k", "--"])
+        .args(["sh", "-c", "echo $$ >command; exec sleep 600"])
+        .current_dir(world.path("."))
+        .env("DATABASE_URL", world.database.url())
+        .stdin(its_end)
+        .kill_on_drop(true);
+    let run = world.start(command);
+    let command = world.pid("command").await;
+    let guardian = children(run.pid())[0];
+    signal::pause(guardian);
+    signal::kill(run.pid());
+    until_dead(run.pid()).await;
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(signal::is_alive(command));
+        let other = world.run(&["--no-wait", "k"], "true").ended().await;
+        other.assert_code(75);
     }
+    signal::resume(guardian);
+    until_dead(command).await;
+    world.run(&["k"], "true").ended().await.assert_code(0);
 }
 
-/// What makes the above more than luck: the server sees no end of the connection before the
-/// guardian has ended.
+/// Both ends of a pseudo-terminal that is nobody's controlling terminal.
+fn terminal() -> (OwnedFd, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let ours = openpt(flags).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let theirs = rustix::fs::open(name, flags, Mode::empty()).unwrap();
+    (ours, theirs)
+}
+
+/// The guardian has the connection, and the command nothing.
 #[tokio::test]
-async fn the_guardian_keeps_the_connection_open() {
+async fn only_the_guardian_shares_the_connection() {
     let world = World::new().await;
     let run = world.run(&["k"], "touch started; exec sleep 600");
     world.until("started").await;
     let guardian = children(run.pid())[0];
     let command = children(guardian)[0];
-    let shared: HashSet<_> = sockets(run.pid())
-        .intersection(&sockets(guardian))
+    let of_guardian = sockets(guardian);
+    let shared: Vec<_> = of_guardian
+        .intersection(&sockets(run.pid()))
         .cloned()
         .collect();
     assert_eq!(shared.len(), 1, "{shared:?}");
@@ -129,7 +160,7 @@ async fn a_stopped_command_is_killed_too() {
     let world = World::new().await;
     let run = world.run(&["k"], "echo $$ >command; kill -STOP $$; touch went-on");
     let command = world.pid("command").await;
-    eventually(crate::support::PATIENCE, async || {
+    eventually(PATIENCE, async || {
         fs::read_to_string(format!("/proc/{command}/stat")).is_ok_and(|stat| stat.contains(") T "))
     })
     .await;

@@ -10,6 +10,7 @@
 mod codes;
 mod holder;
 mod kills;
+mod leases;
 mod loss;
 mod races;
 mod secrets;
