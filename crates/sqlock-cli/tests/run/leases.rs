@@ -58,7 +58,7 @@ async fn of_five_without_a_server_one_runs() {
 async fn a_lease_on_a_server_makes_its_table_and_shows_its_holder() {
     let world = World::new().await;
     let arguments = ["--backend", "ttl", "--label", "the nightly one", "daily"];
-    let holder = world.run(&arguments, "echo $SQLOCK_TOKEN >token; exec cat fifo");
+    let holder = world.run(&arguments, "echo $SQLOCK_TOKEN >token; exec sleep 600");
     world.until("token").await;
     let refused = world.sqlock(&["run", "--backend=ttl", "--no-wait", "daily", "--", "true"]);
     let refused = ended(&world, refused).await;
