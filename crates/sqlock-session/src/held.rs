@@ -46,7 +46,9 @@ impl Held for SessionHeld {
         if self.owner.send(release).is_err() {
             return Err(self.owner_gone());
         }
-        released.await.unwrap_or_else(|_| Err(self.owner_gone()))
+        released.await.unwrap_or_else(|_| Err(self.owner_gone()))?;
+        // lost before the owner came to the release
+        self.lost.check()
     }
 
     fn abandon(&mut self) {
