@@ -129,7 +129,9 @@ impl Owner {
         let connect = (self.link.is_none() && self.table.has_work())
             .then(|| self.reconnect.not_before())
             .flatten();
-        [self.table.next_tick(), heartbeat, connect, self.unlisten_at]
+        // without a session there is nothing to unlisten, and a time that has passed would spin
+        let unlisten = self.link.as_ref().and(self.unlisten_at);
+        [self.table.next_tick(), heartbeat, connect, unlisten]
             .into_iter()
             .flatten()
             .min()
