@@ -1,14 +1,13 @@
 //! What to do next about each key.
 
-use std::sync::Arc;
-
-use sqlock_core::{AdvisoryId, Error, LockKey, Mode};
+use sqlock_core::{AdvisoryId, Error, Mode};
 use sqlock_postgres::LOCK_MEMORY_SETTING;
 use tokio::time::Instant;
 
 use super::{
-    Attempt, Table, Work,
-    entry::{Entry, ServerLock, Waiter},
+    Table, Work,
+    entry::{Entry, Finding, ServerLock},
+    several::Asked,
 };
 use crate::batch::{Row, Step, Waiting};
 
@@ -19,15 +18,18 @@ impl Table {
     /// Serves what can be served here, and gathers what must be asked of the server.
     pub(crate) fn next_work(&mut self, now: Instant) -> Work {
         let mut work = Work::default();
-        let mut dirty = std::mem::take(&mut self.dirty);
-        while let Some(id) = dirty.pop() {
-            self.advance(id, now, &mut work);
+        // those that come up meanwhile are for the next time
+        for _ in 0..self.dirty.len() {
             if work.batch.rows.len() >= MAX_ROWS {
                 break;
             }
+            if let Some(id) = self.dirty.pop_front() {
+                self.advance(id, now, &mut work);
+            }
         }
-        // those that came up meanwhile, and those over the limit
-        self.dirty.append(&mut dirty);
+        if work.batch.rows.is_empty() {
+            self.look_again();
+        }
         // unlocks first: they make room, and whoever waits for them waits less
         work.batch.rows.sort_by_key(|row| match row.step {
             Step::Unlock(_) | Step::LookForWaiter | Step::LookForWriter | Step::StopWaiting(_) => 0,
@@ -41,11 +43,12 @@ impl Table {
             return;
         };
         entry.dirty = false;
-        if !entry.in_batch
-            && let Some(step) = self.decide(id, &mut entry, now, work)
-        {
-            entry.in_batch = true;
-            work.push(Row { id, step });
+        if !entry.in_batch {
+            if let Some(step) = self.decide(id, &mut entry, now, work) {
+                entry.in_batch = true;
+                work.push(Row { id, step });
+            }
+            entry.age_look();
         }
         if !entry.is_idle() {
             self.entries.insert(id, entry);
@@ -59,32 +62,52 @@ impl Table {
         now: Instant,
         work: &mut Work,
     ) -> Option<Step> {
-        if let Some(lock) = entry.held
-            && lock.holders == 0
-            && let Some(step) = self.pass_on(entry, lock, now)
+        let Some(lock) = entry.held else {
+            return self.pursue(id, entry, now, work);
+        };
+        if lock.holders == 0
+            && let Some(step) = self.pass_on(id, entry, lock, now, work)
         {
             return Some(step);
         }
-        match entry.held {
-            Some(_) => self.let_join(id, entry, now),
-            None => self.pursue(id, entry, now, work),
+        if entry.waiting.any() {
+            // had by a plain try, which gives nothing back
+            return Some(Step::StopWaiting(entry.waiting));
         }
+        self.let_join(id, entry, now, work)
     }
 
     /// Nobody here holds it any more: the next one here gets it, unless other sessions wait.
-    fn pass_on(&mut self, entry: &mut Entry, lock: ServerLock, now: Instant) -> Option<Step> {
-        entry.prune();
-        let passes = entry
-            .queue
-            .front()
-            .is_some_and(|next| next.wants_one_key() && next.mode() == lock.mode);
-        if !passes {
-            return Some(Step::Unlock(lock.mode));
-        }
-        match self.fresh_look(entry, now) {
-            None => return Some(Step::LookForWaiter),
-            Some(Finding::OthersWait) => return Some(Step::Unlock(lock.mode)),
-            Some(Finding::Quiet) => {}
+    fn pass_on(
+        &mut self,
+        id: AdvisoryId,
+        entry: &mut Entry,
+        lock: ServerLock,
+        now: Instant,
+        work: &mut Work,
+    ) -> Option<Step> {
+        loop {
+            entry.prune();
+            let next = entry.queue.front();
+            let Some(next) = next.filter(|next| next.mode() == lock.mode) else {
+                return Some(Step::Unlock(lock.mode));
+            };
+            let wants_one_key = next.wants_one_key();
+            match entry.fresh_look(now, self.timing.look_again) {
+                Some(Finding::Quiet) if wants_one_key => break,
+                Some(Finding::Quiet) => {}
+                None | Some(Finding::NoWriter) if self.affords(1, work) => {
+                    return Some(Step::LookForWaiter);
+                }
+                _ => return Some(Step::Unlock(lock.mode)),
+            }
+            // it keeps this one while it asks for the others
+            match self.ask_for_all(id, entry, Step::LookForWaiter, now, work) {
+                Asked::Now => return Some(Step::LookForWaiter),
+                // two that keep what the other wants would wait for each other
+                Asked::Later => return Some(Step::Unlock(lock.mode)),
+                Asked::Gone => {}
+            }
         }
         entry.receipts.clear();
         if self.hand_to_front(entry, lock.mode) {
@@ -95,13 +118,18 @@ impl Table {
     }
 
     /// It is held here: more readers may join readers, unless a writer waits anywhere.
-    fn let_join(&mut self, id: AdvisoryId, entry: &mut Entry, now: Instant) -> Option<Step> {
+    fn let_join(
+        &mut self,
+        id: AdvisoryId,
+        entry: &mut Entry,
+        now: Instant,
+        work: &mut Work,
+    ) -> Option<Step> {
         loop {
             entry.prune();
             let next = entry.queue.front()?;
             let joins = entry.held.is_some_and(|lock| lock.mode == Mode::Shared)
-                && next.mode() == Mode::Shared
-                && next.wants_one_key();
+                && next.mode() == Mode::Shared;
             if !joins && !next.waits() {
                 refuse_front(entry);
                 continue;
@@ -110,14 +138,26 @@ impl Table {
                 entry.refuse_tries();
                 return None;
             }
-            match self.fresh_look(entry, now) {
-                None => return Some(Step::LookForWriter),
-                Some(Finding::OthersWait) => {
+            let wants_one_key = next.wants_one_key();
+            match entry.fresh_look(now, self.timing.look_again) {
+                Some(Finding::WriterWaits) => {
                     entry.refuse_tries();
                     self.sleep(id, now);
                     return None;
                 }
-                Some(Finding::Quiet) => {}
+                _ if !wants_one_key => {
+                    match self.ask_for_all(id, entry, Step::LookForWriter, now, work) {
+                        Asked::Now => return Some(Step::LookForWriter),
+                        Asked::Later => return None,
+                        Asked::Gone => continue,
+                    }
+                }
+                Some(Finding::Quiet | Finding::NoWriter) => {}
+                _ if self.affords(1, work) => return Some(Step::LookForWriter),
+                _ => {
+                    self.refuse_for_budget(entry);
+                    continue;
+                }
             }
             if !self.hand_to_front(entry, Mode::Shared) {
                 return None;
@@ -159,7 +199,8 @@ impl Table {
                 };
                 return Some(Step::StopWaiting(gate));
             }
-            let step = if entry.refused && next.waits() {
+            let as_waiter = entry.refused && next.waits();
+            let step = if as_waiter {
                 Step::TryAsWaiter {
                     mode: next.mode(),
                     waiting: entry.waiting,
@@ -167,89 +208,19 @@ impl Table {
             } else {
                 Step::Try(next.mode())
             };
-            let adds = locks_added(step) + next.request.keys().len() - 1;
-            if self.in_use + work.may_add + adds > self.budget {
-                self.refuse_for_budget(entry);
-                continue;
+            // whoever begins to wait does so where it was refused, and leaves the others alone
+            let begins = as_waiter && (!entry.waiting.slot || self.stands_back(next, now));
+            if !next.wants_one_key() && !begins {
+                match self.ask_for_all(id, entry, step, now, work) {
+                    Asked::Now => return Some(step),
+                    Asked::Later => return None,
+                    Asked::Gone => continue,
+                }
             }
-            if next.wants_one_key() {
-                work.may_add += adds;
+            if self.affords(locks_added(step), work) {
                 return Some(step);
             }
-            let Some(waiter) = entry.queue.pop_front() else {
-                return None;
-            };
-            match self.attempt(id, waiter, now, work) {
-                Attempted::Asked => {
-                    work.may_add += adds;
-                    return Some(step);
-                }
-                Attempted::Elsewhere => {}
-                Attempted::Later(waiter) => {
-                    entry.enqueue(waiter);
-                    return None;
-                }
-            }
-        }
-    }
-
-    /// Asks for the other keys of a request as well, unless one of them cannot be had now.
-    fn attempt(
-        &mut self,
-        home: AdvisoryId,
-        waiter: Waiter,
-        now: Instant,
-        work: &mut Work,
-    ) -> Attempted {
-        let mut tried = vec![home];
-        let keys = Arc::clone(waiter.request.keys());
-        for id in keys.iter().map(LockKey::id).filter(|id| *id != home) {
-            match self.availability(id, waiter.mode(), now) {
-                Availability::Unknown => tried.push(id),
-                Availability::Joins => {}
-                Availability::Soon => {
-                    // the completion of the statement under way looks at this one again
-                    self.again.push(home);
-                    return Attempted::Later(waiter);
-                }
-                Availability::Held if !waiter.waits() => {
-                    waiter.refuse();
-                    return Attempted::Elsewhere;
-                }
-                Availability::Held | Availability::InLine => {
-                    self.enqueue(id, waiter);
-                    return Attempted::Elsewhere;
-                }
-            }
-        }
-        for id in tried.iter().filter(|id| **id != home) {
-            self.entries.entry(*id).or_default().in_batch = true;
-            work.push(Row {
-                id: *id,
-                step: Step::Try(waiter.mode()),
-            });
-        }
-        work.attempts.push(Attempt {
-            waiter,
-            home,
-            tried,
-        });
-        Attempted::Asked
-    }
-
-    fn availability(&self, id: AdvisoryId, mode: Mode, now: Instant) -> Availability {
-        let Some(entry) = self.entries.get(&id) else {
-            return Availability::Unknown;
-        };
-        let stands_back = entry.stand_back.is_some_and(|until| until > now);
-        match entry.held {
-            _ if entry.in_batch => Availability::Soon,
-            Some(lock) if lock.holders == 0 => Availability::InLine,
-            Some(lock) if lock.mode == Mode::Shared && mode == Mode::Shared => Availability::Joins,
-            Some(_) => Availability::Held,
-            None if stands_back => Availability::InLine,
-            None if entry.asleep => Availability::Held,
-            None => Availability::Unknown,
+            self.refuse_for_budget(entry);
         }
     }
 
@@ -267,16 +238,16 @@ impl Table {
         granted
     }
 
-    fn fresh_look(&self, entry: &Entry, now: Instant) -> Option<Finding> {
-        let look = entry.look?;
-        (now.saturating_duration_since(look.at) < self.timing.look_again).then_some(if look.quiet {
-            Finding::Quiet
-        } else {
-            Finding::OthersWait
-        })
+    /// Counts what a row may add on the server, if there is room for it.
+    pub(super) fn affords(&self, locks: usize, work: &mut Work) -> bool {
+        let has_room = self.in_use + work.may_add + locks <= self.budget;
+        if has_room {
+            work.may_add += locks;
+        }
+        has_room
     }
 
-    fn refuse_for_budget(&self, entry: &mut Entry) {
+    pub(super) fn refuse_for_budget(&self, entry: &mut Entry) {
         if let Some(waiter) = entry.queue.pop_front() {
             let refusal = Err(Error::LockBudget {
                 in_use: self.in_use,
@@ -288,42 +259,15 @@ impl Table {
     }
 }
 
-/// Whether one of several keys can be had.
-enum Availability {
-    /// The server must be asked.
-    Unknown,
-    /// Held here, in shared mode, and so can this be.
-    Joins,
-    /// The statement under way tells.
-    Soon,
-    /// It comes free in a moment, for the first in its line.
-    InLine,
-    /// Held, here or elsewhere.
-    Held,
-}
-
-enum Finding {
-    Quiet,
-    OthersWait,
-}
-
-enum Attempted {
-    /// Its keys are in the statement.
-    Asked,
-    /// It was refused, or is in the queue of the key that it must wait for.
-    Elsewhere,
-    /// It must stay where it is.
-    Later(Waiter),
-}
-
 fn refuse_front(entry: &mut Entry) {
     if let Some(waiter) = entry.queue.pop_front() {
         waiter.refuse();
     }
 }
 
-/// Locks that a step may add on the server, those included that end with its statement.
-fn locks_added(step: Step) -> usize {
+/// Locks that a step may add on the server, those included that end with its statement. (An unlock
+/// makes room for its look.)
+pub(super) fn locks_added(step: Step) -> usize {
     let gate_look = |mode| usize::from(mode == Mode::Shared);
     match step {
         Step::Try(mode) => 1 + gate_look(mode),
@@ -331,6 +275,7 @@ fn locks_added(step: Step) -> usize {
             let gate = usize::from(mode != Mode::Shared && !waiting.gate);
             1 + gate_look(mode) + usize::from(!waiting.slot) + gate
         }
-        _ => 0,
+        Step::LookForWaiter | Step::LookForWriter => 1,
+        Step::Unlock(_) | Step::StopWaiting(_) => 0,
     }
 }

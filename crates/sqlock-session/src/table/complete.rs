@@ -1,11 +1,12 @@
 //! What the server's answers mean.
 
-use sqlock_core::{AdvisoryId, LockKey, Mode};
+use sqlock_core::{AdvisoryId, Mode};
 use tokio::time::Instant;
 
 use super::{
-    Attempt, Table, Work,
-    entry::{Entry, Look, ServerLock},
+    Table, Work,
+    entry::{Entry, Finding, ServerLock},
+    several::take_part,
 };
 use crate::batch::{Outcome, Row, Step, Waiting};
 
@@ -45,9 +46,7 @@ impl Table {
         for attempt in work.attempts {
             self.settle(attempt, now);
         }
-        for id in std::mem::take(&mut self.again) {
-            self.mark(id);
-        }
+        self.look_again();
         all_were_held
     }
 
@@ -56,14 +55,16 @@ impl Table {
             Step::Unlock(_) => {
                 entry.held = None;
                 entry.receipts.clear();
-                entry.look = look(outcome.quiet, now);
+                entry.saw(found(row.step, outcome), now);
                 if !outcome.quiet {
                     self.announcements.push(row.id);
                     self.stand_back(row.id, entry, now);
                     entry.refused = true;
                 }
             }
-            Step::LookForWaiter | Step::LookForWriter => entry.look = look(outcome.quiet, now),
+            Step::LookForWaiter | Step::LookForWriter => {
+                entry.saw(found(row.step, outcome), now);
+            }
             Step::StopWaiting(given_back) => {
                 entry.waiting.slot &= !given_back.slot;
                 entry.waiting.gate &= !given_back.gate;
@@ -73,6 +74,7 @@ impl Table {
                 }
             }
             Step::Try(mode) | Step::TryAsWaiter { mode, .. } if outcome.done => {
+                entry.won(row.step, mode);
                 self.won(entry, row.id, mode, now);
             }
             Step::Try(mode) => refused(entry, mode),
@@ -88,24 +90,26 @@ impl Table {
     }
 
     fn won(&mut self, entry: &mut Entry, id: AdvisoryId, mode: Mode, now: Instant) {
-        entry.won(mode);
         if mode == Mode::Shared {
             // the gate was open a moment ago: no writer waits
-            entry.look = look(true, now);
+            entry.saw(Finding::NoWriter, now);
         }
         self.sleeping.remove(&id);
         entry.prune();
-        let is_wanted = entry
-            .queue
-            .front()
-            .is_some_and(|next| next.wants_one_key() && next.mode() == mode);
-        if is_wanted {
+        let next = entry.queue.front();
+        let Some(next) = next.filter(|next| next.mode() == mode) else {
+            return;
+        };
+        if next.wants_one_key() {
             self.hand_to_front(entry, mode);
+        } else {
+            // had in open contest: kept while it asks for the others
+            entry.saw(Finding::Quiet, now);
         }
     }
 
     /// A waiter that was refused rests, once it has the wait slot.
-    fn rest(&mut self, id: AdvisoryId, entry: &mut Entry, now: Instant) {
+    pub(super) fn rest(&mut self, id: AdvisoryId, entry: &mut Entry, now: Instant) {
         if entry.waiting.slot {
             entry.slot_misses = 0;
             entry.asleep = true;
@@ -118,57 +122,15 @@ impl Table {
             }
         }
     }
-
-    /// All of the keys, or none: what was had is given up again.
-    fn settle(&mut self, attempt: Attempt, now: Instant) {
-        let Attempt {
-            waiter,
-            home,
-            tried,
-        } = attempt;
-        let missing = tried
-            .iter()
-            .copied()
-            .find(|id| self.entries.get(id).is_none_or(|e| e.held.is_none()));
-        if let Some(missing) = missing {
-            if waiter.is_gone() {
-                return;
-            }
-            if !waiter.waits() {
-                return waiter.refuse();
-            }
-            let entry = self.entries.entry(missing).or_default();
-            entry.refused = true;
-            entry.enqueue(waiter);
-            if missing == home && entry.waiting.slot {
-                entry.asleep = true;
-                self.sleep(home, now);
-            }
-            return self.mark(missing);
-        }
-        let keys = std::sync::Arc::clone(waiter.request.keys());
-        if waiter.is_gone() || !self.grant(waiter) {
-            return;
-        }
-        for id in keys.iter().map(LockKey::id) {
-            if let Some(lock) = self.entries.get_mut(&id).and_then(|e| e.held.as_mut()) {
-                lock.holders += 1;
-            }
-        }
-    }
 }
 
-/// A key of several: what comes of it is known when all are.
-fn take_part(entry: &mut Entry, row: &Row, outcome: &Outcome) {
-    match row.step {
-        Step::Try(mode) | Step::TryAsWaiter { mode, .. } if outcome.done => entry.won(mode),
-        Step::TryAsWaiter { .. } => entry.waiting = outcome.waiting,
-        _ => {}
+fn found(step: Step, outcome: &Outcome) -> Finding {
+    match (step, outcome.quiet) {
+        (Step::LookForWriter, true) => Finding::NoWriter,
+        (Step::LookForWriter, false) => Finding::WriterWaits,
+        (_, true) => Finding::Quiet,
+        (_, false) => Finding::OthersWait,
     }
-}
-
-fn look(quiet: bool, at: Instant) -> Option<Look> {
-    Some(Look { at, quiet })
 }
 
 /// The server refused the key in this mode to the one in front.
@@ -185,11 +147,14 @@ fn refused(entry: &mut Entry, mode: Mode) {
 }
 
 impl Entry {
-    /// The session holds the key now, and has given back what it took to wait.
-    fn won(&mut self, mode: Mode) {
+    /// The session holds the key now. A waiter has given back what it took to wait.
+    pub(super) fn won(&mut self, step: Step, mode: Mode) {
         self.held = Some(ServerLock { mode, holders: 0 });
-        self.waiting = Waiting::default();
+        if matches!(step, Step::TryAsWaiter { .. }) {
+            self.waiting = Waiting::default();
+        }
         self.refused = false;
+        self.asleep = false;
         self.slot_misses = 0;
     }
 }

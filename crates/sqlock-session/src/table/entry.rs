@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use sqlock_core::{Mode, Request};
 use tokio::time::Instant;
@@ -45,7 +45,20 @@ pub(crate) struct ServerLock {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     pub(crate) at: Instant,
-    pub(crate) quiet: bool,
+    pub(crate) found: Finding,
+    /// It counts for what is decided next, however long that takes.
+    pub(crate) is_new: bool,
+}
+
+/// What a look found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// No other session waits.
+    Quiet,
+    /// No other session's writer waits; a reader may.
+    NoWriter,
+    OthersWait,
+    WriterWaits,
 }
 
 /// A request in the queue of a key: of its only key, or of the one that it was refused.
@@ -113,6 +126,12 @@ impl Entry {
         self.queue.insert(place, waiter);
     }
 
+    /// Whether `waiter` came before everybody in the queue.
+    pub(crate) fn is_before_all(&self, waiter: &Waiter) -> bool {
+        let mut numbers = self.queue.iter().map(|other| other.number);
+        numbers.all(|number| waiter.number < number)
+    }
+
     /// Drops those in front whose callers have gone away.
     pub(crate) fn prune(&mut self) {
         while self.queue.front().is_some_and(Waiter::is_gone) {
@@ -139,6 +158,31 @@ impl Entry {
     pub(crate) fn refuse_tries(&mut self) {
         for waiter in self.take_out(|waiter| !waiter.waits()) {
             waiter.refuse();
+        }
+    }
+
+    /// What the last look found, if it is new or not older than `limit`.
+    pub(crate) fn fresh_look(&self, now: Instant, limit: Duration) -> Option<Finding> {
+        let look = self.look?;
+        let is_fresh = now.saturating_duration_since(look.at) < limit;
+        // that somebody waited a while ago is no reason to keep others out
+        let lasts = matches!(look.found, Finding::Quiet | Finding::NoWriter);
+        (look.is_new || (is_fresh && lasts)).then_some(look.found)
+    }
+
+    /// What the server said of others.
+    pub(crate) fn saw(&mut self, found: Finding, at: Instant) {
+        self.look = Some(Look {
+            at,
+            found,
+            is_new: true,
+        });
+    }
+
+    /// The key has been looked after: the look is as old as it is.
+    pub(crate) fn age_look(&mut self) {
+        if let Some(look) = &mut self.look {
+            look.is_new = false;
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     Table, Work,
-    entry::{Entry, Look, ServerLock, Waiter},
+    entry::{Entry, Finding, ServerLock, Waiter},
 };
 use crate::{
     BACKEND,
@@ -84,14 +84,22 @@ impl Table {
             let mut entry = self.entries.remove(&row.id).unwrap_or_default();
             entry.in_batch = false;
             let before = entry.server_locks();
-            let is_part = work.attempts.iter().any(|a| a.tried.contains(&row.id));
+            let is_part = work.attempts.iter().any(|attempt| attempt.is_about(row.id));
+            let had_gate = entry.waiting.gate;
             correct(&mut entry, row, on_server, now);
+            if had_gate && !entry.waiting.gate {
+                // readers that found the gate closed
+                self.announcements.push(row.id);
+            }
             if matches!(row.step, Step::Unlock(_)) && entry.held.is_none() {
                 entry.receipts.clear();
                 self.announcements.push(row.id);
             }
-            let tried = matches!(row.step, Step::Try(_) | Step::TryAsWaiter { .. });
-            if tried
+            let asked = !matches!(
+                row.step,
+                Step::Unlock(_) | Step::LookForWaiter | Step::StopWaiting(_)
+            );
+            if asked
                 && !is_part
                 && let Some(waiter) = entry.take_front_if(|_| true)
             {
@@ -105,9 +113,7 @@ impl Table {
         for attempt in work.attempts {
             attempt.waiter.answer.send(Err(error())).ok();
         }
-        for id in std::mem::take(&mut self.again) {
-            self.mark(id);
-        }
+        self.look_again();
         let all_there = self.entries.iter().all(|(id, entry)| {
             entry
                 .held
@@ -172,13 +178,11 @@ fn correct(entry: &mut Entry, row: &Row, on_server: &HashSet<HeldOnServer>, now:
                 entry.held = None;
             }
         }
-        Step::LookForWaiter | Step::LookForWriter => {
+        Step::LookForWaiter => {
             // not known: as if somebody waited, which leads to an unlock and not to another look
-            entry.look = Some(Look {
-                at: now,
-                quiet: false,
-            });
+            entry.saw(Finding::OthersWait, now);
         }
+        Step::LookForWriter => entry.look = None,
         Step::Try(mode) | Step::TryAsWaiter { mode, .. } => {
             entry.held = holds(row.id, mode).then_some(ServerLock { mode, holders: 0 });
         }

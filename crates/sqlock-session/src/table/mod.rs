@@ -8,6 +8,9 @@ mod advance;
 mod complete;
 mod entry;
 mod loss;
+mod several;
+#[cfg(test)]
+mod sim;
 mod timers;
 
 use std::{
@@ -39,13 +42,13 @@ pub(crate) struct Table {
     /// Locks that the session has on the server, those of waiting included.
     in_use: usize,
     /// Keys that need attention.
-    dirty: Vec<AdvisoryId>,
+    dirty: VecDeque<AdvisoryId>,
     /// Keys whose waiters look again at the next poll.
     sleeping: HashSet<AdvisoryId>,
     next_poll: Option<Instant>,
     /// Keys that are left alone for a moment, the earliest first.
     standing_back: VecDeque<(Instant, AdvisoryId)>,
-    /// Keys to look at again when the statement under way is answered.
+    /// Keys to look at again when the next statement is answered.
     again: Vec<AdvisoryId>,
     /// Keys whose waiters in other sessions are to be told.
     announcements: Vec<AdvisoryId>,
@@ -64,8 +67,18 @@ pub(crate) struct Attempt {
     waiter: Waiter,
     /// The key in whose queue it was.
     home: AdvisoryId,
+    /// It asks for that one as a waiter.
+    as_waiter: bool,
     /// The keys that are asked of the server; the others are joined.
     tried: Vec<AdvisoryId>,
+    /// Those to be joined unless a writer waits for them, which the statement tells.
+    looked_at: Vec<AdvisoryId>,
+}
+
+impl Attempt {
+    fn is_about(&self, id: AdvisoryId) -> bool {
+        self.tried.contains(&id) || self.looked_at.contains(&id)
+    }
 }
 
 /// A statement's rows, and the requests for several keys among them.
@@ -87,7 +100,7 @@ impl Table {
             grants: HashMap::new(),
             next_grant: 0,
             in_use: 0,
-            dirty: Vec::new(),
+            dirty: VecDeque::new(),
             sleeping: HashSet::new(),
             next_poll: None,
             standing_back: VecDeque::new(),
@@ -116,8 +129,12 @@ impl Table {
             let Some(entry) = self.entries.get_mut(&id) else {
                 continue;
             };
+            let was_first = entry
+                .queue
+                .front()
+                .is_some_and(|next| next.number == number);
             if !entry.take_out(|waiter| waiter.number == number).is_empty() {
-                entry.asleep = false;
+                entry.asleep &= !was_first;
                 self.mark(id);
             }
         }
@@ -180,7 +197,13 @@ impl Table {
             && !entry.dirty
         {
             entry.dirty = true;
-            self.dirty.push(id);
+            self.dirty.push_back(id);
+        }
+    }
+
+    fn look_again(&mut self) {
+        for id in std::mem::take(&mut self.again) {
+            self.mark(id);
         }
     }
 
