@@ -99,6 +99,22 @@ fn losses_that_nobody_is_told_of() {
         ..Rules::with(Mutant::UntoldLoss)
     };
     convicts(&rules, Rule::Backed);
+    convicts(&rules, Rule::Books);
+}
+
+#[test]
+fn requests_that_get_lost() {
+    mutant(Mutant::LostRequest, Rule::Answered);
+}
+
+#[test]
+fn receipts_that_come_early() {
+    mutant(Mutant::EarlyReceipt, Rule::Released);
+}
+
+#[test]
+fn wait_slots_that_are_never_to_be_had() {
+    mutant(Mutant::NoSlots, Rule::Rest);
 }
 
 #[test]

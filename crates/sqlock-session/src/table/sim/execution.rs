@@ -99,7 +99,9 @@ impl Execution {
         let open_gates = self.mutant == Some(Mutant::OpenGates);
         match (column, row.step) {
             (Column::Slot, Step::TryAsWaiter { waiting, .. }) => {
-                given.waiting.slot = waiting.slot || lock(slot, Mode::Shared, Level::Session);
+                let has_slots = self.mutant != Some(Mutant::NoSlots);
+                given.waiting.slot =
+                    waiting.slot || (has_slots && lock(slot, Mode::Shared, Level::Session));
             }
             (Column::Slot, Step::StopWaiting(back)) if back.slot => {
                 given.waiting.slot = !server.unlock(who, slot, Mode::Shared);

@@ -135,11 +135,16 @@ impl Process {
 
     pub(super) fn apply(&mut self, command: Command) {
         match command {
+            Command::Acquire(asked)
+                if self.rules.mutant == Some(Mutant::LostRequest)
+                    && asked.number.is_multiple_of(9) => {}
             Command::Acquire(asked) => self.table.acquire(asked),
             Command::Forget { number, request } => self.table.forget(number, &request),
             Command::Release { grant, receipt } => {
                 let grant = self.mistaken(grant);
-                self.table.release(grant, receipt.as_ref());
+                let is_early = self.rules.mutant == Some(Mutant::EarlyReceipt);
+                self.table
+                    .release(grant, receipt.as_ref().filter(|_| !is_early));
             }
             Command::Inspect { .. } | Command::ShutDown { .. } => {}
         }

@@ -105,6 +105,12 @@ pub(super) enum Mutant {
     LongTransactions,
     /// The budget is not the table's.
     Spendthrift,
+    /// Requests get lost now and then.
+    LostRequest,
+    /// Who releases is told at once that it is done.
+    EarlyReceipt,
+    /// Wait slots are never to be had.
+    NoSlots,
     /// Gates are always found open.
     OpenGates,
     /// Tries are refused now and then for no reason.
