@@ -61,10 +61,7 @@ async fn a_killed_guardian_takes_all_that_its_command_started_with_it() {
 #[tokio::test]
 async fn when_both_are_killed_the_command_dies_with_them() {
     let world = World::new().await;
-    let run = world.run(
-        &["k"],
-        "trap '' TERM HUP; echo $$ >command; sleep 600; sleep 600",
-    );
+    let run = world.run(&["k"], "trap '' TERM HUP; echo $$ >command; exec sleep 600");
     let command = world.pid("command").await;
     let guardian = children(run.pid())[0];
     signal::pause(guardian);
@@ -94,7 +91,7 @@ async fn the_lock_is_not_free_before_the_command_is_dead() {
     let run = world.start(command);
     let command = world.pid("command").await;
     let guardian = children(run.pid())[0];
-    signal::pause(guardian);
+    let paused = Paused::new(guardian);
     signal::kill(run.pid());
     until_dead(run.pid()).await;
     for _ in 0..5 {
@@ -103,9 +100,25 @@ async fn the_lock_is_not_free_before_the_command_is_dead() {
         let other = world.run(&["--no-wait", "k"], "true").ended().await;
         other.assert_code(75);
     }
-    signal::resume(guardian);
+    drop(paused);
     until_dead(command).await;
     world.run(&["k"], "true").ended().await.assert_code(0);
+}
+
+/// A process that goes on when this is dropped, also by a test that fails.
+struct Paused(i32);
+
+impl Paused {
+    fn new(pid: i32) -> Self {
+        signal::pause(pid);
+        Self(pid)
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        signal::resume(self.0);
+    }
 }
 
 /// Both ends of a pseudo-terminal that is nobody's controlling terminal.
