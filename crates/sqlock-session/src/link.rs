@@ -82,6 +82,7 @@ impl Link {
         };
         let first = async {
             let mut direct = PgConnection::connect_with(connect).await?;
+            settings::lift_time_limit(&mut direct).await?;
             let facts = ServerFacts::look(&mut direct).await?;
             direct.close().await?;
             Ok(facts)
@@ -115,6 +116,7 @@ impl Link {
             .connect_lazy_with(connect.clone());
         let mut listener = PgListener::connect_with(&pool).await?;
         listener.eager_reconnect(false);
+        settings::lift_time_limit(&mut listener).await?;
         settings::apply(&mut listener, options, connect).await?;
         let row = sqlx::query("select pg_backend_pid()")
             .fetch_one(&mut listener)

@@ -4,9 +4,20 @@
 
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgListener};
+use sqlx::{
+    Executor, Postgres,
+    postgres::{PgConnectOptions, PgListener},
+};
 
 use crate::options::SessionOptions;
+
+/// First of all: the role's own time limit may be shorter than what comes next takes.
+pub(crate) async fn lift_time_limit<'c>(
+    connection: impl Executor<'c, Database = Postgres>,
+) -> sqlx::Result<()> {
+    connection.execute("set statement_timeout = 0").await?;
+    Ok(())
+}
 
 /// Sets what this server knows of, and tells of what it refuses: locks work without, but those of
 /// a client that vanished stay longer.

@@ -72,7 +72,7 @@ fn defaults_of_the_database_do_not_matter() {
             "default_transaction_read_only = on",
             "default_transaction_deferrable = on",
             "lock_timeout = '1ms'",
-            "statement_timeout = '1ms'",
+            "statement_timeout = '10ms'",
             "search_path = ''",
             "bytea_output = 'escape'",
             "client_encoding = 'LATIN1'",
