@@ -34,7 +34,7 @@
 //!
 //! sqlock_conformance::conformance! {
 //!     harness = Memory,
-//!     capabilities = [advisory_ids, inspect, loss, shared, tokens],
+//!     capabilities = [advisory_ids, inspect, loss, shared, shutdown, tokens, writers_first],
 //! }
 //! # fn main() {}
 //! ```
@@ -44,12 +44,14 @@
 //!
 //! | capability | what it means |
 //! |---|---|
-//! | *(always)* | exclusive locks: exclusion, waiting, cancellation, release, load, shut-down |
+//! | *(always)* | exclusive locks: exclusion, waiting, cancellation, release, load |
 //! | `advisory_ids` | keys are PostgreSQL's advisory ids: a name and its number are one lock |
 //! | `inspect` | the backend tells who holds a lock ([`InspectBackend`](sqlock_core::InspectBackend)) |
 //! | `loss` | the harness can break a holder's connection ([`LossHarness`]) |
 //! | `shared` | there is a shared mode ([`SharedBackend`](sqlock_core::SharedBackend)) |
+//! | `shutdown` | a shut-down ends what guards hold, and does not wait for their owners |
 //! | `tokens` | guards carry fencing tokens |
+//! | `writers_first` | a stream of readers does not starve a waiting writer |
 
 #![allow(
     clippy::unwrap_used,

@@ -100,14 +100,6 @@ macro_rules! __cases {
                 shutdown_of_the_runtime_under_load,
                 a_node_outlives_its_runtime,
             ],
-            shutdown: [
-                what_is_held_is_free_when_it_returns,
-                guards_are_told,
-                requests_are_refused,
-                it_can_be_repeated,
-                it_goes_on_when_its_future_is_dropped,
-                it_meets_releases_and_drops,
-            ],
             sends: [
                 every_future_and_guard_is_send,
             ],
@@ -154,10 +146,28 @@ macro_rules! __cases {
                 readers_of_one_node_are_counted,
                 a_doubled_shared_release_spares_other_readers,
                 waiters_of_both_kinds_are_served,
-                a_waiting_writer_is_not_starved,
                 readers_and_writers_under_load,
                 a_cancelled_waiter_holds_up_nobody,
                 several_keys_are_shared_together,
+            ],
+        }
+    };
+    (shutdown) => {
+        $crate::__emit! {
+            shutdown: [
+                what_is_held_is_free_when_it_returns,
+                guards_are_told,
+                requests_are_refused,
+                it_can_be_repeated,
+                it_goes_on_when_its_future_is_dropped,
+                it_meets_releases_and_drops,
+            ],
+        }
+    };
+    (writers_first) => {
+        $crate::__emit! {
+            writers_first: [
+                a_waiting_writer_is_not_starved,
             ],
         }
     };
@@ -176,7 +186,7 @@ macro_rules! __cases {
             "there is no capability `",
             stringify!($unknown),
             "`; ",
-            "there are advisory_ids, inspect, loss, shared and tokens",
+            "there are advisory_ids, inspect, loss, shared, shutdown, tokens and writers_first",
         ));
     };
 }

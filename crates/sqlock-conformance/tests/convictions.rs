@@ -18,7 +18,7 @@ mod without_a_flaw {
 
     sqlock_conformance::conformance! {
         harness = FlawedWorld<Sound>,
-        capabilities = [advisory_ids, inspect, loss, shared, tokens],
+        capabilities = [advisory_ids, inspect, loss, shared, shutdown, tokens, writers_first],
     }
 }
 
@@ -189,7 +189,7 @@ convict! {
         shared::waiters_of_both_kinds_are_served,
         shared::several_keys_are_shared_together,
     ]
-    starves_writers StarvesWriters: [shared::a_waiting_writer_is_not_starved]
+    starves_writers StarvesWriters: [writers_first::a_waiting_writer_is_not_starved]
     one_token_for_all OneTokenForAll: [
         tokens::they_rise_over_nodes,
         tokens::they_rise_over_every_key_of_a_guard,

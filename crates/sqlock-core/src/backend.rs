@@ -38,6 +38,9 @@ pub trait LockBackend: Debug + Send + Sync + 'static {
     ///
     /// [`LossCause::ShutDown`]: crate::LossCause::ShutDown
     ///
+    /// Where a guard owns what it holds, as a transaction's does, it waits until the guard's owner
+    /// has ended it.
+    ///
     /// # Errors
     ///
     /// Where the release could not be confirmed; the connection is closed all the same.

@@ -26,6 +26,10 @@ pub enum LossCause {
     },
     /// The server's answers no longer told whether the lock was held, so its session was closed.
     Undetermined,
+    /// A statement of the lock's transaction failed, which undid it and freed the lock.
+    TransactionAborted,
+    /// The lock's transaction was ended by other SQL on its connection.
+    TransactionEnded,
     /// The lease ran out before it was renewed.
     Expired,
     /// Another holder took the lease after it had run out.
@@ -51,6 +55,8 @@ impl fmt::Display for LossCause {
                 );
             }
             Self::Undetermined => "an error left it unknown whether it was held",
+            Self::TransactionAborted => "a statement of its transaction failed",
+            Self::TransactionEnded => "its transaction was ended by other sql on its connection",
             Self::Expired => "its lease ran out",
             Self::TakenOver => "its lease ran out and another holder took it",
             Self::Removed => "it was removed by somebody else",

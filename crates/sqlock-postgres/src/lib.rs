@@ -7,7 +7,9 @@
 mod connect;
 mod facts;
 mod failure;
+mod inspect;
 
 pub use connect::{connect_options, plain_options};
 pub use facts::{LOCK_MEMORY_SETTING, ServerFacts};
 pub use failure::Failure;
+pub use inspect::holders;

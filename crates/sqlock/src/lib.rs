@@ -37,6 +37,13 @@ pub mod sqlite {
     pub use sqlock_ttl::{LeaseOptions, LeaseRecord, SqliteBackend, TtlHeld};
 }
 
+/// Transaction-advisory locks: lock and work are one transaction.
+#[cfg(feature = "xact")]
+#[cfg_attr(docsrs, doc(cfg(feature = "xact")))]
+pub mod xact {
+    pub use sqlock_xact::{XactBackend, XactHeld, XactOptions};
+}
+
 #[cfg(feature = "memory")]
 #[doc(no_inline)]
 #[cfg_attr(docsrs, doc(cfg(feature = "memory")))]
@@ -53,3 +60,7 @@ pub use sqlite::SqliteBackend;
 #[doc(no_inline)]
 #[cfg_attr(docsrs, doc(cfg(feature = "ttl")))]
 pub use ttl::TtlBackend;
+#[cfg(feature = "xact")]
+#[doc(no_inline)]
+#[cfg_attr(docsrs, doc(cfg(feature = "xact")))]
+pub use xact::XactBackend;

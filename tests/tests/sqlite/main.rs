@@ -15,5 +15,5 @@ use harness::Sqlite;
 
 sqlock_conformance::conformance! {
     harness = Sqlite,
-    capabilities = [inspect, loss, tokens],
+    capabilities = [inspect, loss, shutdown, tokens],
 }

@@ -17,3 +17,4 @@ pub mod shared;
 pub mod shutdown;
 pub mod tokens;
 pub mod waiting;
+pub mod writers_first;
