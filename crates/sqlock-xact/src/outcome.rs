@@ -8,7 +8,7 @@ use crate::BACKEND;
 /// What an error of a commit means: of our check, the server's refusal, or no answer.
 pub(crate) fn of_commit(error: sqlx::Error, key: &LockKey) -> Error {
     match of_check(&error) {
-        Some(Check::Ended) => ended(key),
+        Some(Check::Ended(cause)) => lost(key, cause),
         Some(Check::Refused) => Error::Aborted {
             key: key.clone(),
             source: Box::new(error),
@@ -23,15 +23,12 @@ pub(crate) fn of_commit(error: sqlx::Error, key: &LockKey) -> Error {
 /// What an error of a probe means.
 pub(crate) fn of_probe(error: sqlx::Error, key: &LockKey) -> Error {
     match of_check(&error) {
-        Some(Check::Ended) => ended(key),
+        Some(Check::Ended(cause)) => lost(key, cause),
         Some(Check::Refused) => Error::Aborted {
             key: key.clone(),
             source: Box::new(error),
         },
-        None => Error::Lost {
-            key: key.clone(),
-            cause: LossCause::ConnectionClosed,
-        },
+        None => lost(key, LossCause::ConnectionClosed),
     }
 }
 
@@ -48,8 +45,8 @@ pub(crate) fn of_acquire(error: sqlx::Error, operation: &'static str) -> Error {
 }
 
 enum Check {
-    /// The sentinel is another: the transaction was ended, by SQL on the same connection.
-    Ended,
+    /// The transaction was ended before, and rolled back unless somebody committed it.
+    Ended(LossCause),
     /// The server refused, and so nothing was committed.
     Refused,
 }
@@ -57,17 +54,19 @@ enum Check {
 fn of_check(error: &sqlx::Error) -> Option<Check> {
     let code = error.as_database_error()?.code();
     match code.as_deref() {
-        // division by zero
-        Some("22012") => Some(Check::Ended),
+        // division by zero: the sentinel is another
+        Some("22012") => Some(Check::Ended(LossCause::TransactionEnded)),
+        // the server's time limits for transactions
+        Some("25P03" | "25P04") => Some(Check::Ended(LossCause::ConnectionClosed)),
         // the server ends the session, perhaps in the middle of the commit
         Some(code) if code.starts_with("57P") || code.starts_with("08") => None,
         _ => Some(Check::Refused),
     }
 }
 
-fn ended(key: &LockKey) -> Error {
+fn lost(key: &LockKey, cause: LossCause) -> Error {
     Error::Lost {
         key: key.clone(),
-        cause: LossCause::TransactionEnded,
+        cause,
     }
 }
