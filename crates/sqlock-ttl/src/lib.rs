@@ -1,5 +1,10 @@
 //! Leases in a table, for [sqlock](https://docs.rs/sqlock): locks that work behind any pooler,
 //! end by themselves when their holder is gone, and carry fencing tokens.
+//!
+//! In PostgreSQL (feature `postgres`, `TtlBackend`) they hold among all machines that reach the
+//! server. In a file of SQLite (feature `sqlite`, `SqliteBackend`) they hold among the processes of
+//! one host, containers included, and need no server; not on a network file system, and not for a
+//! fleet.
 
 mod backend;
 mod clock;
@@ -27,4 +32,4 @@ pub use options::LeaseOptions;
 #[cfg(feature = "postgres")]
 pub use postgres_backend::{TtlBackend, TtlOptions};
 #[cfg(feature = "sqlite")]
-pub use sqlite_backend::SqliteBackend;
+pub use sqlite_backend::{SqliteBackend, SqliteOptions};

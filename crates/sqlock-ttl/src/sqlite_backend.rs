@@ -1,8 +1,4 @@
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlock_core::{
@@ -12,30 +8,83 @@ use sqlock_core::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    LeaseOptions, LeaseRecord, TtlHeld, backend::Leases, sqlite::SqliteStore, store::Store,
+    LeaseOptions, LeaseRecord, TtlHeld,
+    backend::Leases,
+    sqlite::{HostClock, LeaseFile, Place, SqliteStore, Statements},
+    store::Store,
 };
 
 /// Leases in a file of SQLite: locks between the processes of one host, without a server.
 ///
-/// The same as [`TtlBackend`](crate::TtlBackend), but for the clock: a lease ends by the host's
-/// clock since boot, and with a reboot, as the holder's process does.
+/// The same as in a table of PostgreSQL, but for the clock: a lease ends by the host's clock since
+/// boot, and with a reboot, as the holder's process does. Containers of one host can share the
+/// file; machines cannot, and what can be recognised as a network file system is refused.
+///
+/// All processes wait for one another's writes, each of which ends with a write to the disk. A
+/// process that is stopped in the midst of one, and anybody else who locks the file for longer than
+/// a lease lasts, lets all leases of the file run out.
+///
+/// ```no_run
+/// # async fn example() -> sqlock_core::Result<()> {
+/// use sqlock_core::Locks;
+/// use sqlock_ttl::SqliteBackend;
+///
+/// let locks = Locks::new(SqliteBackend::open("/var/lib/app/locks.db").await?);
+/// if let Some(lease) = locks.try_acquire("cache-rebuild").await? {
+///     // … one process of this host is here …
+///     lease.release().await?;
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct SqliteBackend {
     leases: Leases,
 }
 
-impl SqliteBackend {
-    /// Opens the file, with the default options.
-    ///
-    /// # Errors
-    ///
-    /// As [`open_with`](Self::open_with).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: the file stays as it is.
-    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path, LeaseOptions::new()).await
+/// Options of a [`SqliteBackend`].
+#[derive(Debug, Clone)]
+#[must_use = "options do nothing until `open` is called"]
+pub struct SqliteOptions {
+    leases: LeaseOptions,
+    table: String,
+    busy_timeout: Duration,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            leases: LeaseOptions::new(),
+            table: "sqlock_leases".to_owned(),
+            busy_timeout: Duration::MAX,
+        }
+    }
+}
+
+impl SqliteOptions {
+    /// The defaults, which each setter states.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How leases are kept. The default is [`LeaseOptions::new`].
+    pub fn leases(mut self, leases: LeaseOptions) -> Self {
+        self.leases = leases;
+        self
+    }
+
+    /// The table; another one beside it has `_meta` after its name. The default is
+    /// `sqlock_leases`.
+    pub fn table(mut self, table: impl Into<String>) -> Self {
+        self.table = table.into();
+        self
+    }
+
+    /// How long a transaction waits for others to end theirs, before it is an error that is
+    /// retried as those of a server that is away. The default, and the longest, is four fifths of
+    /// [`LeaseOptions::statement_limit`].
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
     }
 
     /// Opens the file. It is created where it is missing, for its owner alone, and so are its
@@ -43,22 +92,58 @@ impl SqliteBackend {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] where the path cannot be opened, or is on a network file system:
-    /// SQLite's locks do not work across hosts. [`Error::Backend`] where the file is no database,
-    /// or its table has another shape.
+    /// [`Error::InvalidOption`] where an option cannot be, the path cannot be opened, or leads to
+    /// a file system that machines share: SQLite's locks do not work across them.
+    /// [`Error::Unavailable`] where the file stayed locked. [`Error::Backend`] where it is no
+    /// database, cannot be written, or its tables have another shape.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the file stays as it is.
-    pub async fn open_with(path: impl AsRef<Path>, options: LeaseOptions) -> Result<Self> {
-        options.check()?;
-        let path: PathBuf = path.as_ref().to_owned();
-        SqliteStore::prepare(&path)?;
-        let limit = options.statement_limit;
-        let open = move || -> Arc<dyn Store> { Arc::new(SqliteStore::new(&path, limit)) };
-        let leases = Leases::new(Box::new(open), options);
-        create_table(&leases, limit).await?;
-        Ok(Self { leases })
+    /// Safe: what was made in the file stays, and nothing is half made.
+    pub async fn open(self, path: impl AsRef<Path>) -> Result<SqliteBackend> {
+        self.leases.check()?;
+        let limit = self.leases.statement_limit;
+        let place = Place {
+            statements: Arc::new(Statements::new(&self.table)?),
+            file: LeaseFile::prepare(path.as_ref())?,
+            // SQLite gives up by itself, before its connection is given up
+            busy_timeout: self.busy_timeout.min(limit - limit / 5),
+        };
+        let clock = settle(&place, limit).await?;
+        let open = move || -> Arc<dyn Store> { Arc::new(SqliteStore::new(&place, clock.clone())) };
+        Ok(SqliteBackend {
+            leases: Leases::new(Box::new(open), self.leases),
+        })
+    }
+}
+
+/// The switch of a new file to its log is not waited for by SQLite itself, however long its busy
+/// timeout: whoever comes second is told at once that it is busy.
+async fn settle(place: &Place, limit: Duration) -> Result<HostClock> {
+    let give_up = Instant::now() + limit;
+    loop {
+        match place.settle().await {
+            Err(Error::Unavailable { .. }) if Instant::now() < give_up => {
+                let pause = rand::random_range(2..20);
+                sleep(Duration::from_millis(pause)).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+impl SqliteBackend {
+    /// Opens the file, with the default options.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqliteOptions::open`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`SqliteOptions::open`].
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+        SqliteOptions::new().open(path).await
     }
 
     /// The lease of this key, or `None` where it is free.
@@ -66,6 +151,10 @@ impl SqliteBackend {
     /// # Errors
     ///
     /// Where the key is invalid, or the file cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only reads.
     pub async fn lease(&self, key: impl IntoLockKey) -> Result<Option<LeaseRecord>> {
         self.leases.inspect(&key.into_lock_key()?).await
     }
@@ -75,6 +164,10 @@ impl SqliteBackend {
     /// # Errors
     ///
     /// Where the file cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only reads.
     pub async fn leases(&self) -> Result<Vec<LeaseRecord>> {
         self.leases.list().await
     }
@@ -85,23 +178,12 @@ impl SqliteBackend {
     /// # Errors
     ///
     /// Where the file cannot be written.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the rows are removed or they are not.
     pub async fn sweep(&self, unused_for: Duration) -> Result<u64> {
         self.leases.sweep(unused_for).await
-    }
-}
-
-/// The switch of a new file to its log is not waited for by SQLite itself, however long its busy
-/// timeout: whoever comes second is told at once that it is busy.
-async fn create_table(leases: &Leases, limit: Duration) -> Result<()> {
-    let give_up = Instant::now() + limit;
-    loop {
-        match leases.create_table().await {
-            Err(Error::Unavailable { .. }) if Instant::now() < give_up => {
-                let pause = rand::random_range(2..20);
-                sleep(Duration::from_millis(pause)).await;
-            }
-            answer => return answer,
-        }
     }
 }
 

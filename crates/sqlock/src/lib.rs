@@ -34,7 +34,7 @@ pub mod ttl {
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite {
-    pub use sqlock_ttl::{LeaseOptions, LeaseRecord, SqliteBackend, TtlHeld};
+    pub use sqlock_ttl::{LeaseOptions, LeaseRecord, SqliteBackend, SqliteOptions, TtlHeld};
 }
 
 /// Transaction-advisory locks: lock and work are one transaction.

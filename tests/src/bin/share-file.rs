@@ -2,7 +2,10 @@
 
 use std::{env, fs, io, path::Path, time::Duration};
 
-use sqlock::{Locks, SqliteBackend, sqlite::LeaseOptions};
+use sqlock::{
+    Locks,
+    sqlite::{LeaseOptions, SqliteOptions},
+};
 use tokio::time::sleep;
 
 #[tokio::main]
@@ -14,7 +17,7 @@ async fn main() -> io::Result<()> {
     let options = LeaseOptions::new()
         .ttl(Duration::from_secs(2))
         .poll_interval(Duration::from_millis(20));
-    let backend = SqliteBackend::open_with(path, options).await;
+    let backend = SqliteOptions::new().leases(options).open(path).await;
     let locks = Locks::new(backend.map_err(io::Error::other)?);
     if what == "hold" {
         let _lease = locks.acquire("job").await.map_err(io::Error::other)?;

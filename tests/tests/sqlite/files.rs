@@ -22,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn node(path: &Path) -> Locks<SqliteBackend> {
     Locks::new(
-        SqliteBackend::open_with(path, options())
+        options()
+            .open(path)
             .await
             .expect("the file opens"),
     )

@@ -1,7 +1,10 @@
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
-use sqlock::{Locks, LossCause, SqliteBackend, sqlite::LeaseOptions};
+use sqlock::{
+    Locks, LossCause, SqliteBackend,
+    sqlite::{LeaseOptions, SqliteOptions},
+};
 use sqlock_conformance::{Harness, LossHarness};
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
@@ -28,10 +31,12 @@ impl Sqlite {
     }
 }
 
-pub(crate) fn options() -> LeaseOptions {
-    LeaseOptions::new()
-        .ttl(Duration::from_secs(3))
-        .poll_interval(Duration::from_millis(50))
+pub(crate) fn options() -> SqliteOptions {
+    SqliteOptions::new().leases(
+        LeaseOptions::new()
+            .ttl(Duration::from_secs(3))
+            .poll_interval(Duration::from_millis(50)),
+    )
 }
 
 fn address(node: &Locks<SqliteBackend>) -> usize {
@@ -55,7 +60,7 @@ impl Harness for Sqlite {
     }
 
     async fn node(&self) -> Locks<SqliteBackend> {
-        let backend = SqliteBackend::open_with(self.path(), options()).await;
+        let backend = options().open(self.path()).await;
         let backend = backend.expect("the file opens");
         let mut labels = self.labels.lock().expect("labels");
         let label = format!("node {}", labels.len());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sqlock::{
     InspectBackend, LeaseBackend, Lock, Locks, LocksBuilder, SessionBackend, SqliteBackend,
-    TtlBackend, session::SessionOptions, ttl::LeaseOptions, ttl::TtlOptions,
+    TtlBackend, session::SessionOptions, sqlite::SqliteOptions, ttl::LeaseOptions, ttl::TtlOptions,
 };
 
 use super::name;
@@ -102,7 +102,9 @@ pub(super) async fn leases_on_server(args: &Run, target: &Target) -> Result<TtlB
 
 pub(super) async fn leases_in_file(args: &Run, file: &Path) -> Result<SqliteBackend, Failure> {
     let is_new = !file.exists();
-    let backend = SqliteBackend::open_with(file, leases(args))
+    let backend = SqliteOptions::new()
+        .leases(leases(args))
+        .open(file)
         .await
         .map_err(|error| Failure::of(format!("cannot use {}", file.display()), error))?;
     if is_new && args.file.is_none() {

@@ -1,80 +1,132 @@
-//! One transaction on a pooled connection.
+//! Transactions on a connection that is kept.
 
-use sqlock_core::{Error, Result};
-use sqlx::{Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::sync::{Mutex, MutexGuard};
 
-use super::NAME;
+use super::{failure::Failure, file::LeaseFile};
 
-/// A connection that is closed unless it is taken back: nobody else gets one within a transaction.
-pub(super) struct Borrowed(Option<PoolConnection<Sqlite>>);
+/// One connection, opened when it is needed. It lives on a thread of its own and on no runtime.
+#[derive(Debug)]
+pub(super) struct Slot {
+    file: LeaseFile,
+    options: SqliteConnectOptions,
+    content: Mutex<Content>,
+}
 
-impl Borrowed {
-    pub(super) async fn from(pool: &SqlitePool) -> sqlx::Result<Self> {
-        Ok(Self(Some(pool.acquire().await?)))
+#[derive(Debug)]
+enum Content {
+    Empty,
+    Connection(SqliteConnection),
+    Closed,
+}
+
+impl Slot {
+    pub(super) fn new(file: LeaseFile, options: SqliteConnectOptions) -> Self {
+        Self {
+            file,
+            options,
+            content: Mutex::new(Content::Empty),
+        }
     }
 
-    pub(super) fn connection(&mut self) -> sqlx::Result<&mut SqliteConnection> {
-        self.0.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
+    /// The connection, outside any transaction.
+    pub(super) async fn borrow(&self) -> Result<Borrowed<'_>, Failure> {
+        let mut content = self.content.lock().await;
+        self.check_file()?;
+        let connection = match std::mem::replace(&mut *content, Content::Empty) {
+            Content::Connection(connection) => connection,
+            Content::Empty => self.options.connect().await?,
+            Content::Closed => {
+                *content = Content::Closed;
+                return Err(Failure::Closed);
+            }
+        };
+        Ok(Borrowed {
+            slot: self,
+            content,
+            connection,
+        })
+    }
+
+    fn check_file(&self) -> Result<(), Failure> {
+        if self.file.is_in_place() {
+            return Ok(());
+        }
+        Err(Failure::Replaced(self.file.path().to_owned()))
+    }
+
+    pub(super) async fn close(&self) {
+        let mut content = self.content.lock().await;
+        if let Content::Connection(connection) = std::mem::replace(&mut *content, Content::Closed) {
+            // nothing is under way on it, and the file stays as it is
+            connection.close().await.ok();
+        }
+    }
+}
+
+/// A connection that is closed unless it is given back: nobody else gets one within a transaction.
+pub(super) struct Borrowed<'a> {
+    slot: &'a Slot,
+    content: MutexGuard<'a, Content>,
+    pub(super) connection: SqliteConnection,
+}
+
+impl Borrowed<'_> {
+    /// Begins by taking the write lock: a transaction that reads first and writes later could not
+    /// be given it any more.
+    pub(super) async fn begin(&mut self) -> Result<(), Failure> {
+        sqlx::query("begin immediate")
+            .execute(&mut self.connection)
+            .await?;
+        // it may have taken long
+        self.slot.check_file()
+    }
+
+    pub(super) async fn commit(&mut self) -> Result<(), Failure> {
+        sqlx::query("commit").execute(&mut self.connection).await?;
+        Ok(())
     }
 
     /// Outside a transaction, and fit for others.
     pub(super) fn give_back(mut self) {
-        drop(self.0.take());
+        *self.content = Content::Connection(self.connection);
     }
 }
 
-impl Drop for Borrowed {
-    fn drop(&mut self) {
-        if let Some(connection) = &mut self.0 {
-            connection.close_on_drop();
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The file is not locked by what was given up midway.
+    #[tokio::test]
+    async fn a_transaction_that_is_dropped_is_rolled_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = LeaseFile::prepare(&directory.path().join("locks.db")).unwrap();
+        let options = SqliteConnectOptions::new()
+            .filename(file.path())
+            .busy_timeout(Duration::from_secs(10));
+        let (one, other) = (
+            Slot::new(file.clone(), options.clone()),
+            Slot::new(file, options),
+        );
+        let mut borrowed = one.borrow().await.unwrap();
+        borrowed.begin().await.unwrap();
+        sqlx::query("create table t (x)")
+            .execute(&mut borrowed.connection)
+            .await
+            .unwrap();
+        drop(borrowed);
+        for slot in [&other, &one] {
+            let mut borrowed = slot.borrow().await.unwrap();
+            borrowed.begin().await.unwrap();
+            let look = sqlx::query("select 1 from t").execute(&mut borrowed.connection);
+            look.await.unwrap_err();
+            borrowed.commit().await.unwrap();
+            borrowed.give_back();
         }
+        one.close().await;
+        assert!(matches!(one.borrow().await, Err(Failure::Closed)));
     }
-}
-
-/// Begins by taking the write lock: a transaction that reads first and writes later could not be
-/// given it any more.
-pub(super) async fn begin(connection: &mut SqliteConnection) -> sqlx::Result<()> {
-    sqlx::query("begin immediate").execute(connection).await?;
-    Ok(())
-}
-
-pub(super) async fn commit(connection: &mut SqliteConnection) -> sqlx::Result<()> {
-    sqlx::query("commit").execute(connection).await?;
-    Ok(())
-}
-
-/// What an error of SQLite means ([result codes](https://www.sqlite.org/rescode.html)).
-pub(super) fn failure(error: sqlx::Error, operation: &'static str) -> Error {
-    let code = error
-        .as_database_error()
-        .and_then(sqlx::error::DatabaseError::code)
-        .and_then(|code| code.parse::<i32>().ok());
-    let passes = match code {
-        // busy and locked, with what more exactly it was in the higher bits
-        Some(code) => matches!(code & 0xff, 5 | 6),
-        None => matches!(
-            error,
-            sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed
-        ),
-    };
-    if passes {
-        Error::Unavailable {
-            backend: NAME,
-            source: Box::new(error),
-        }
-    } else {
-        Error::Backend {
-            backend: NAME,
-            operation,
-            source: Box::new(error),
-        }
-    }
-}
-
-/// Does `work`, and makes its error ours.
-pub(super) async fn told<T>(
-    operation: &'static str,
-    work: impl Future<Output = sqlx::Result<T>>,
-) -> Result<T> {
-    work.await.map_err(|error| failure(error, operation))
 }

@@ -1,113 +1,89 @@
 //! Leases in a file of SQLite, for the processes of one host.
 
 mod connection;
+mod failure;
 mod file;
 mod host_clock;
+mod network;
 mod rows;
 mod schema;
+mod statements;
 
-use std::{collections::HashSet, path::Path, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use sqlock_core::{FencingToken, Result};
-use sqlx::{
-    Row, SqliteConnection, SqlitePool,
-    sqlite::{
-        SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
-    },
-};
+use sqlock_core::Result;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use crate::{
     LeaseRecord,
     holder::HolderInfo,
     store::{Claim, Claimed, Exchanged, GiveBack, Renewal, Renewed, Store},
 };
-use connection::{Borrowed, begin, commit, told};
-use host_clock::HostClock;
+use connection::Slot;
+use failure::{Failure, told};
+pub(crate) use file::LeaseFile;
+pub(crate) use host_clock::HostClock;
+use rows::Rows;
+pub(crate) use statements::Statements;
 
 pub(crate) const NAME: &str = "sqlite";
 
 /// A file, and the connections to it.
 #[derive(Debug)]
 pub(crate) struct SqliteStore {
-    requests: SqlitePool,
+    requests: Slot,
     /// Of its own: a lease must not be lost to those who wait for the connection.
-    renewals: SqlitePool,
+    renewals: Slot,
     clock: HostClock,
+    statements: Arc<Statements>,
+}
+
+/// What every store of one file needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) file: LeaseFile,
+    pub(crate) statements: Arc<Statements>,
+    pub(crate) busy_timeout: Duration,
+}
+
+impl Place {
+    fn slot(&self) -> Slot {
+        let options = SqliteConnectOptions::new()
+            .filename(self.file.path())
+            .busy_timeout(self.busy_timeout)
+            .journal_mode(SqliteJournalMode::Wal)
+            // a token must not go back with the power
+            .synchronous(SqliteSynchronous::Full)
+            // of which macOS makes more only when it is asked to
+            .pragma("fullfsync", "on");
+        Slot::new(self.file.clone(), options)
+    }
+
+    /// Makes what is missing in the file, and tells which clock it goes by.
+    pub(crate) async fn settle(&self) -> Result<HostClock> {
+        let slot = self.slot();
+        let clock = schema::settle(&slot, &self.statements).await;
+        slot.close().await;
+        clock
+    }
 }
 
 impl SqliteStore {
-    /// Creates the file where it is missing; the table is made by [`Store::create_table`].
-    pub(crate) fn prepare(path: &Path) -> Result<()> {
-        file::prepare(path)
-    }
-
-    pub(crate) fn new(path: &Path, busy_timeout: Duration) -> Self {
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .busy_timeout(busy_timeout)
-            .journal_mode(SqliteJournalMode::Wal)
-            // a token must not go back with the power
-            .synchronous(SqliteSynchronous::Full);
-        let pool = || {
-            SqlitePoolOptions::new()
-                .max_connections(1)
-                .acquire_timeout(busy_timeout)
-                .connect_lazy_with(options.clone())
-        };
+    pub(crate) fn new(place: &Place, clock: HostClock) -> Self {
         Self {
-            requests: pool(),
-            renewals: pool(),
-            clock: HostClock::new(),
+            requests: place.slot(),
+            renewals: place.slot(),
+            clock,
+            statements: Arc::clone(&place.statements),
         }
     }
 
-    /// A look that takes no write lock, so that a refusal writes nothing: the answers where every
-    /// request is refused, and `None` where one may be granted.
-    async fn refusals(
-        &self,
-        connection: &mut SqliteConnection,
-        claims: &[Claim],
-    ) -> sqlx::Result<Option<Vec<Claimed>>> {
-        let mut refused = HashSet::new();
-        let mut answers = Vec::with_capacity(claims.len());
-        for claim in claims {
-            let left = rows::remaining(connection, &self.clock, &claim.row).await?;
-            if left.is_some() {
-                refused.insert(claim.request);
-            }
-            let remaining = left.unwrap_or_default();
-            answers.push(Claimed::Refused { remaining });
+    fn rows(&self) -> Rows<'_> {
+        Rows {
+            clock: &self.clock,
+            statements: &self.statements,
         }
-        let all = claims.iter().all(|claim| refused.contains(&claim.request));
-        Ok(all.then_some(answers))
-    }
-
-    /// Within a transaction that has the write lock.
-    async fn claim(
-        &self,
-        connection: &mut SqliteConnection,
-        claims: &[Claim],
-        holder: &HolderInfo,
-    ) -> sqlx::Result<Vec<Claimed>> {
-        let mut claimed = Vec::with_capacity(claims.len());
-        for request in claims.chunk_by(|one, next| one.request == next.request) {
-            let mut left = Vec::with_capacity(request.len());
-            for claim in request {
-                left.push(rows::remaining(connection, &self.clock, &claim.row).await?);
-            }
-            let is_free = left.iter().all(Option::is_none);
-            for (claim, remaining) in request.iter().zip(left) {
-                claimed.push(if is_free {
-                    rows::take(connection, &self.clock, claim, holder).await?
-                } else {
-                    let remaining = remaining.unwrap_or_default();
-                    Claimed::Refused { remaining }
-                });
-            }
-        }
-        Ok(claimed)
     }
 
     async fn exchange_once(
@@ -115,27 +91,87 @@ impl SqliteStore {
         give_back: &[GiveBack],
         claims: &[Claim],
         holder: &HolderInfo,
-    ) -> sqlx::Result<Exchanged> {
-        let mut borrowed = Borrowed::from(&self.requests).await?;
-        let connection = borrowed.connection()?;
+    ) -> Result<Exchanged, Failure> {
+        let mut borrowed = self.requests.borrow().await?;
         let mut exchanged = Exchanged::default();
         if give_back.is_empty()
-            && let Some(refusals) = self.refusals(connection, claims).await?
+            && let Some(refusals) = refusals(&mut borrowed.connection, self.rows(), claims).await?
         {
             exchanged.claimed = refusals;
             borrowed.give_back();
             return Ok(exchanged);
         }
-        begin(connection).await?;
+        borrowed.begin().await?;
+        let connection = &mut borrowed.connection;
         for item in give_back {
-            let outcome = rows::give_back(connection, &self.clock, item).await?;
+            let outcome = self.rows().give_back(connection, item).await?;
             exchanged.given_back.push(outcome);
         }
-        exchanged.claimed = self.claim(connection, claims, holder).await?;
-        commit(connection).await?;
+        exchanged.claimed = claim(connection, self.rows(), claims, holder).await?;
+        borrowed.commit().await?;
         borrowed.give_back();
         Ok(exchanged)
     }
+
+    async fn renew_once(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>, Failure> {
+        let mut borrowed = self.renewals.borrow().await?;
+        borrowed.begin().await?;
+        let mut renewed = Vec::with_capacity(renewals.len());
+        for renewal in renewals {
+            let outcome = self.rows().renew(&mut borrowed.connection, renewal);
+            renewed.push(outcome.await?);
+        }
+        borrowed.commit().await?;
+        borrowed.give_back();
+        Ok(renewed)
+    }
+}
+
+/// A look that takes no write lock, so that a refusal writes nothing: the answers where every
+/// request is refused, and `None` where one may be granted.
+async fn refusals(
+    connection: &mut sqlx::SqliteConnection,
+    rows: Rows<'_>,
+    claims: &[Claim],
+) -> sqlx::Result<Option<Vec<Claimed>>> {
+    let mut refused = HashSet::new();
+    let mut answers = Vec::with_capacity(claims.len());
+    for claim in claims {
+        let left = rows.remaining(connection, &claim.row).await?;
+        if left.is_some() {
+            refused.insert(claim.request);
+        }
+        let remaining = left.unwrap_or_default();
+        answers.push(Claimed::Refused { remaining });
+    }
+    let all = claims.iter().all(|claim| refused.contains(&claim.request));
+    Ok(all.then_some(answers))
+}
+
+/// Within a transaction that has the write lock.
+async fn claim(
+    connection: &mut sqlx::SqliteConnection,
+    rows: Rows<'_>,
+    claims: &[Claim],
+    holder: &HolderInfo,
+) -> sqlx::Result<Vec<Claimed>> {
+    let mut claimed = Vec::with_capacity(claims.len());
+    for request in claims.chunk_by(|one, next| one.request == next.request) {
+        let mut left = Vec::with_capacity(request.len());
+        for claim in request {
+            left.push(rows.remaining(connection, &claim.row).await?);
+        }
+        let is_free = left.iter().all(Option::is_none);
+        for (claim, remaining) in request.iter().zip(left) {
+            claimed.push(if is_free {
+                rows.take(connection, claim, holder).await?
+            } else {
+                let remaining = remaining.unwrap_or_default();
+                Claimed::Refused { remaining }
+            });
+        }
+    }
+    Ok(claimed)
 }
 
 #[async_trait]
@@ -154,47 +190,32 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {
-        told("renew", async {
-            let mut borrowed = Borrowed::from(&self.renewals).await?;
-            let connection = borrowed.connection()?;
-            let mut renewed = Vec::with_capacity(renewals.len());
-            begin(connection).await?;
-            for renewal in renewals {
-                renewed.push(rows::renew(connection, &self.clock, renewal).await?);
-            }
-            commit(connection).await?;
-            borrowed.give_back();
-            Ok(renewed)
-        })
-        .await
+        match self.renew_once(renewals).await {
+            // others use another file by now
+            Err(Failure::Replaced(_)) => Ok(vec![Renewed::Removed; renewals.len()]),
+            answer => told("renew", async { answer }).await,
+        }
     }
 
     async fn list(&self, row: Option<&str>) -> Result<Vec<LeaseRecord>> {
         told("list", async {
-            let found = sqlx::query(
-                "select name, token, host, pid, label, payload, acquired_at, expires_at
-                 from sqlock_leases
-                 where owner is not null and boot = $1 and expires_at > $2
-                   and ($3 is null or name = $3)
-                 order by name",
-            )
-            .bind(&self.clock.boot)
-            .bind(self.clock.now())
-            .bind(row)
-            .fetch_all(&self.requests)
-            .await?;
-            found.iter().map(|row| self.record(row)).collect()
+            let mut borrowed = self.requests.borrow().await?;
+            let records = self.rows().list(&mut borrowed.connection, row).await?;
+            borrowed.give_back();
+            Ok(records)
         })
         .await
     }
 
     async fn sweep(&self, unused_for: Duration) -> Result<u64> {
         told("sweep", async {
-            let mut borrowed = Borrowed::from(&self.requests).await?;
-            let connection = borrowed.connection()?;
-            begin(connection).await?;
-            let swept = rows::sweep(connection, &self.clock, unused_for).await?;
-            commit(connection).await?;
+            let mut borrowed = self.requests.borrow().await?;
+            borrowed.begin().await?;
+            let swept = self
+                .rows()
+                .sweep(&mut borrowed.connection, unused_for)
+                .await?;
+            borrowed.commit().await?;
             borrowed.give_back();
             Ok(swept)
         })
@@ -202,32 +223,13 @@ impl Store for SqliteStore {
     }
 
     async fn create_table(&self) -> Result<()> {
-        let mut borrowed = told("open the file", Borrowed::from(&self.requests)).await?;
-        let connection = told("open the file", async { borrowed.connection() }).await?;
-        told("create the table", begin(connection)).await?;
-        schema::create(connection).await?;
-        told("create the table", commit(connection)).await?;
-        borrowed.give_back();
-        Ok(())
+        schema::settle(&self.requests, &self.statements)
+            .await
+            .map(drop)
     }
 
     async fn close(&self) {
         self.requests.close().await;
         self.renewals.close().await;
-    }
-}
-
-impl SqliteStore {
-    fn record(&self, row: &SqliteRow) -> sqlx::Result<LeaseRecord> {
-        Ok(LeaseRecord {
-            row: row.try_get(0)?,
-            token: FencingToken::new(row.try_get(1)?),
-            host: row.try_get(2)?,
-            pid: row.try_get(3)?,
-            label: row.try_get(4)?,
-            payload: row.try_get(5)?,
-            acquired_at: self.clock.time_of_day(row.try_get(6)?),
-            expires_at: self.clock.time_of_day(row.try_get(7)?),
-        })
     }
 }

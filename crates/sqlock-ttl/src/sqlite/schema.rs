@@ -1,9 +1,15 @@
+//! The tables: made where they are missing, and looked over where they are not.
+
 use sqlock_core::{Error, Result};
-use sqlx::{Row, SqliteConnection};
+use sqlx::SqliteConnection;
 
-use super::{NAME, connection::failure};
-
-const MIGRATION: &str = include_str!("../../migrations/sqlite/0001_leases.sql");
+use super::{
+    NAME,
+    connection::{Borrowed, Slot},
+    failure::{Failure, told},
+    host_clock::{BOOT_ID, HostClock},
+    statements::Statements,
+};
 
 const COLUMNS: [(&str, &str); 10] = [
     ("name", "TEXT"),
@@ -18,39 +24,122 @@ const COLUMNS: [(&str, &str); 10] = [
     ("payload", "TEXT"),
 ];
 
-/// Within a transaction that has the write lock, so that many can do it at once.
-pub(super) async fn create(connection: &mut SqliteConnection) -> Result<()> {
-    sqlx::raw_sql(MIGRATION)
-        .execute(&mut *connection)
-        .await
-        .map_err(|error| failure(error, "create the table"))?;
-    check(connection).await
+const META_COLUMNS: [(&str, &str); 3] =
+    [("id", "INTEGER"), ("floor", "INTEGER"), ("clock", "TEXT")];
+
+/// Sees to it that the tables are there, safely by many at once, and tells which clock they go by.
+/// Takes no write lock where they are.
+pub(super) async fn settle(slot: &Slot, statements: &Statements) -> Result<HostClock> {
+    let mut borrowed = told("open the file", slot.borrow()).await?;
+    let found = told("look at the tables", look(&mut borrowed, statements)).await?;
+    let clock = match found {
+        Some(clock) => clock,
+        None => {
+            told("create the tables", create(&mut borrowed, statements)).await?;
+            let found = told("look at the tables", look(&mut borrowed, statements)).await?;
+            found.ok_or_else(|| unusable("its tables vanished while they were made".to_owned()))?
+        }
+    };
+    borrowed.give_back();
+    clock
 }
 
-async fn check(connection: &mut SqliteConnection) -> Result<()> {
-    let failed = |error| failure(error, "look at the table");
-    let rows = sqlx::query("select name, upper(type) from pragma_table_info('sqlock_leases')")
-        .fetch_all(connection)
-        .await
-        .map_err(failed)?;
-    let mut found: Vec<(String, String)> = Vec::new();
-    for row in rows {
-        found.push((
-            row.try_get(0).map_err(failed)?,
-            row.try_get(1).map_err(failed)?,
-        ));
+/// `None` where something is missing, and otherwise the clock or what is wrong.
+async fn look(
+    borrowed: &mut Borrowed<'_>,
+    statements: &Statements,
+) -> Result<Option<Result<HostClock>>, Failure> {
+    let connection = &mut borrowed.connection;
+    let mode: String = sqlx::query_scalar("pragma journal_mode")
+        .fetch_one(&mut *connection)
+        .await?;
+    if mode != "wal" {
+        return Ok(Some(Err(unusable(format!(
+            "it stays in journal mode {mode}: the file system has no shared memory for SQLite's \
+             log; use a local file"
+        )))));
     }
-    for (column, kind) in COLUMNS {
-        let reason = match found.iter().find(|(name, _)| name == column) {
-            Some((_, found)) if found == kind => continue,
-            Some((_, found)) => format!("its column {column} is {found} and must be {kind}"),
-            None => format!("it has no column {column} ({kind})"),
-        };
-        return Err(Error::Backend {
-            backend: NAME,
-            operation: "use the table",
-            source: format!("table sqlock_leases has another shape: {reason}").into(),
-        });
+    for (table, columns) in [
+        (&statements.table, &COLUMNS[..]),
+        (&statements.meta_table, &META_COLUMNS[..]),
+    ] {
+        match difference(connection, table, columns).await? {
+            Difference::None => {}
+            Difference::Missing => return Ok(None),
+            Difference::Of(what) => {
+                let reason = format!("table {table} has another shape: {what}");
+                return Ok(Some(Err(unusable(reason))));
+            }
+        }
     }
-    Ok(())
+    let kind: Option<String> = sqlx::query_scalar(statements.clock.clone())
+        .fetch_optional(connection)
+        .await?;
+    Ok(kind.map(|kind| HostClock::of_kind(&kind).ok_or_else(|| unusable(without_clock(&kind)))))
+}
+
+async fn create(borrowed: &mut Borrowed<'_>, statements: &Statements) -> Result<(), Failure> {
+    borrowed.begin().await?;
+    sqlx::raw_sql(statements.migration.clone())
+        .execute(&mut borrowed.connection)
+        .await?;
+    sqlx::query(statements.first_meta.clone())
+        .bind(HostClock::best().kind())
+        .execute(&mut borrowed.connection)
+        .await?;
+    borrowed.commit().await
+}
+
+enum Difference {
+    None,
+    Missing,
+    Of(String),
+}
+
+async fn difference(
+    connection: &mut SqliteConnection,
+    table: &str,
+    columns: &[(&str, &str)],
+) -> Result<Difference, Failure> {
+    let found: Vec<(String, String)> =
+        sqlx::query_as("select name, upper(type) from pragma_table_info($1)")
+            .bind(table)
+            .fetch_all(connection)
+            .await?;
+    if found.is_empty() {
+        return Ok(Difference::Missing);
+    }
+    for (column, kind) in columns {
+        match found.iter().find(|(name, _)| name == column) {
+            Some((_, found)) if found == kind => {}
+            Some((_, found)) => {
+                let what = format!("its column {column} is {found} and must be {kind}");
+                return Ok(Difference::Of(what));
+            }
+            None => {
+                return Ok(Difference::Of(format!(
+                    "it has no column {column} ({kind})"
+                )));
+            }
+        }
+    }
+    Ok(Difference::None)
+}
+
+fn without_clock(kind: &str) -> String {
+    match HostClock::best().kind() {
+        best if best != kind => format!(
+            "its leases go by the clock `{kind}`, which this process cannot read; let it read \
+             {BOOT_ID} (of systemd's settings, `ProcSubset=pid` hides it)"
+        ),
+        _ => format!("its leases go by a clock that this version does not know: {kind}"),
+    }
+}
+
+fn unusable(reason: String) -> Error {
+    Error::Backend {
+        backend: NAME,
+        operation: "use the file",
+        source: reason.into(),
+    }
 }
