@@ -58,11 +58,20 @@ pub enum Error {
     #[error(
         "this connection goes through a transaction pooler, where a session lock is unsafe \
          ({evidence}); connect directly, use the pooler's session mode, or use a backend that is \
-         made for poolers"
+         made for poolers: xact or ttl"
     )]
     PoolerRefused {
         /// What gave it away, and which server processes may still hold something.
         evidence: String,
+    },
+
+    /// The server has no advisory locks, or some that exclude nobody.
+    #[error("the server cannot keep these locks ({engine}): {reason}")]
+    UnsupportedServer {
+        /// What the server is.
+        engine: String,
+        /// What is wrong with its locks, and what to do.
+        reason: String,
     },
 
     /// The server is a hot standby, whose advisory locks nobody else sees.
@@ -158,6 +167,7 @@ impl Error {
             | Self::Aborted { .. }
             | Self::CommitUnknown { .. }
             | Self::PoolerRefused { .. }
+            | Self::UnsupportedServer { .. }
             | Self::Standby
             | Self::ShutDown { .. }
             | Self::InvalidOption { .. }

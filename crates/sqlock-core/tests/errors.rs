@@ -33,6 +33,10 @@ fn all() -> Vec<Error> {
         Error::PoolerRefused {
             evidence: "the pid changed from 1 to 2".into(),
         },
+        Error::UnsupportedServer {
+            engine: "CockroachDB".into(),
+            reason: "its session locks are granted to everybody".into(),
+        },
         Error::Standby,
         Error::LockBudget {
             in_use: 8,
