@@ -33,6 +33,7 @@
     reason = "support for tests: a panic with a message is how it reports"
 )]
 
+mod belief;
 #[cfg(doctest)]
 mod book;
 mod database;
@@ -42,6 +43,7 @@ mod observe;
 mod server;
 pub mod signal;
 
+pub use belief::Belief;
 pub use database::TestDatabase;
 pub use eventually::{eventually, holds_within};
 pub use observe::{AdvisoryLock, Backend};

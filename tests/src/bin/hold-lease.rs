@@ -1,7 +1,5 @@
 //! Holds a lease, and says what it believes when it is asked: for tests that stop and kill it.
 
-#![allow(clippy::expect_used, reason = "support for tests")]
-
 use std::{
     env,
     io::{self, BufRead as _, Write as _},
@@ -9,14 +7,11 @@ use std::{
 };
 
 use sqlock::{
-    LockGuard, Locks,
-    ttl::{LeaseOptions, TtlHeld, TtlOptions},
+    Locks,
+    ttl::{LeaseOptions, TtlOptions},
 };
+use sqlock_tests::Belief;
 use sqlx::{Connection as _, PgConnection};
-use tokio::{
-    sync::mpsc,
-    task::{JoinHandle, yield_now},
-};
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
@@ -33,22 +28,13 @@ async fn main() -> io::Result<()> {
         .acquire(key.as_str())
         .await
         .map_err(io::Error::other)?;
-    let token = lease.token().expect("a lease has a token").get();
+    let mut belief = Belief::of(lease);
+    let token = belief.token();
     let mut resource = PgConnection::connect(url).await.map_err(io::Error::other)?;
-    let work = protected_work(&lease);
     writeln!(io::stdout(), "{token}")?;
     for line in io::stdin().lock().lines() {
         let answer = match line?.as_str() {
-            "believes" => {
-                yield_now().await;
-                let work = if work.is_finished() {
-                    "stopped"
-                } else {
-                    "running"
-                };
-                let (valid, lost) = (lease.is_valid(), lease.check().is_err());
-                format!("valid={valid} lost={lost} protected={work}")
-            }
+            "believes" => belief.told().await,
             "write" => {
                 let update = "update resource set last_token = $1 where last_token <= $1 \
                               and not exists (select from resource where last_token > $1)";
@@ -67,27 +53,4 @@ async fn main() -> io::Result<()> {
         writeln!(io::stdout(), "{answer}")?;
     }
     Ok(())
-}
-
-/// Work that would notice if it were polled after the lease is over.
-fn protected_work(lease: &LockGuard<TtlHeld>) -> JoinHandle<()> {
-    let lost = lease.lost();
-    let (ticks, mut ticked) = mpsc::unbounded_channel();
-    let still = lease.lost();
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            if ticks.send(()).is_err() {
-                return;
-            }
-        }
-    });
-    tokio::spawn(async move {
-        let work = async {
-            while ticked.recv().await.is_some() {
-                assert!(still.check().is_ok(), "work goes on without its lease");
-            }
-        };
-        lost.protect(work).await.ok();
-    })
 }

@@ -10,6 +10,9 @@
 
 mod files;
 mod harness;
+mod processes;
+mod tools;
+mod trouble;
 
 use harness::Sqlite;
 
