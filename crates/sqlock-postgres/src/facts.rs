@@ -1,4 +1,4 @@
-use sqlx::{PgConnection, Row};
+use sqlx::{Executor, Postgres, Row};
 
 /// The server setting that, times its connections, bounds the locks of the whole server.
 pub const LOCK_MEMORY_SETTING: &str = "max_locks_per_transaction";
@@ -19,24 +19,25 @@ pub struct ServerFacts {
 }
 
 impl ServerFacts {
-    /// Asks the server, in one round trip.
+    /// Asks the server, in one round trip of the simple protocol.
     ///
     /// # Errors
     ///
     /// Those of the connection.
-    pub async fn look(connection: &mut PgConnection) -> sqlx::Result<Self> {
-        let row = sqlx::query(
-            "select pg_backend_pid(), pg_is_in_recovery(), \
-             current_setting('max_locks_per_transaction')::bigint \
-             * (current_setting('max_connections')::bigint \
-             + current_setting('max_prepared_transactions')::bigint)",
-        )
-        .fetch_one(connection)
-        .await?;
+    pub async fn look<'c>(
+        connection: impl Executor<'c, Database = Postgres>,
+    ) -> sqlx::Result<Self> {
+        let sql = "select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(), \
+                   pg_catalog.current_setting('max_locks_per_transaction')::bigint, \
+                   pg_catalog.current_setting('max_connections')::bigint, \
+                   pg_catalog.current_setting('max_prepared_transactions')::bigint";
+        let row = connection.fetch_one(sqlx::raw_sql(sql)).await?;
+        let number = |index: usize| row.try_get::<i64, _>(index);
+        let capacity = number(2)?.saturating_mul(number(3)?.saturating_add(number(4)?));
         Ok(Self {
             backend_pid: row.try_get(0)?,
             is_standby: row.try_get(1)?,
-            lock_capacity: usize::try_from(row.try_get::<i64, _>(2)?).unwrap_or(0),
+            lock_capacity: usize::try_from(capacity).unwrap_or(0),
         })
     }
 

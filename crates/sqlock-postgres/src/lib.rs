@@ -2,12 +2,13 @@
 //!
 //! Applications use the crate `sqlock`. This one is for backends: [`Failure`] says what an error of
 //! the server means for a lock, [`ServerFacts`] what the server is and how many locks a process may
-//! take, [`connect_options`] what a URL says.
+//! take, [`connect_options`] what a URL says; [`preflight`] looks at the server before a first lock.
 
 mod connect;
 mod facts;
 mod failure;
 mod inspect;
+pub mod preflight;
 
 pub use connect::{connect_options, plain_options};
 pub use facts::{LOCK_MEMORY_SETTING, ServerFacts};
