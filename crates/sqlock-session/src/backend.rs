@@ -29,8 +29,9 @@ use crate::{
 /// ([`LossCause::ConnectionClosed`](sqlock_core::LossCause)). The session is never replaced under
 /// locks that are held.
 ///
-/// The connection must not go through a transaction pooler. It is this backend's own, and takes
-/// none of the application's pool.
+/// The connection must not go through a transaction pooler: it is looked for before the first lock,
+/// by two connections, and refused ([`SessionOptions::preflight`]). The connection is this backend's
+/// own, and takes none of the application's pool.
 ///
 /// The backend lives on the runtime on which it was made: on a current-thread runtime nothing
 /// moves, releases included, while that runtime is not running. Where that runtime is gone, its
@@ -77,7 +78,7 @@ impl SessionBackend {
     }
 
     pub(crate) async fn open(options: SessionOptions, connect: PgConnectOptions) -> Result<Self> {
-        let link = Link::open(&options, &connect).await?;
+        let link = Link::open_first(&options, &connect).await?;
         let outage = Outage::default();
         let owner = Owner::spawn(options.clone(), connect.clone(), outage.clone(), Some(link));
         Ok(Self {

@@ -24,6 +24,7 @@ mod notify;
 mod options;
 mod outage;
 mod owner;
+mod preflight;
 mod reconnect;
 mod server_lock;
 mod settings;
@@ -33,6 +34,8 @@ mod table;
 pub use backend::SessionBackend;
 pub use held::SessionHeld;
 pub use options::SessionOptions;
+#[doc(no_inline)]
+pub use sqlock_postgres::preflight::Preflight;
 
 /// The backend's name in errors and events.
 pub(crate) const BACKEND: &str = "session";

@@ -1,22 +1,19 @@
 //! The one connection to the server.
 
+mod open;
+
 use std::{collections::HashSet, future::Future, time::Duration};
 
 use sqlock_core::{AdvisoryId, Error, LossCause, Mode};
 use sqlock_postgres::{Failure, ServerFacts};
-use sqlx::{
-    Connection, PgConnection, PgPool, Row as _,
-    postgres::{PgConnectOptions, PgListener, PgPoolOptions},
-};
+use sqlx::{PgPool, Row as _, postgres::PgListener};
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     BACKEND,
     batch::{Batch, Outcome},
     notify::{self, CHANNEL},
-    options::SessionOptions,
     server_lock::{HeldOnServer, from_pg_locks},
-    settings,
     statement::{self, PLAIN, WITH_WAITERS},
 };
 
@@ -69,69 +66,6 @@ impl Ended {
 }
 
 impl Link {
-    /// Opens a session, by a connection that is tried directly first: the listener's pool would
-    /// hide why it cannot connect until its time runs out.
-    pub(crate) async fn open(
-        options: &SessionOptions,
-        connect: &PgConnectOptions,
-    ) -> Result<Self, Error> {
-        let failed = |error| Failure::of(error).error(BACKEND, "connect");
-        let too_late = |_| Error::Unavailable {
-            backend: BACKEND,
-            source: format!("no connection within {:?}", options.connect_timeout).into(),
-        };
-        let first = async {
-            let mut direct = PgConnection::connect_with(connect).await?;
-            settings::lift_time_limit(&mut direct).await?;
-            let facts = ServerFacts::look(&mut direct).await?;
-            direct.close().await?;
-            Ok(facts)
-        };
-        let facts = timeout(options.connect_timeout, first)
-            .await
-            .map_err(too_late)?
-            .map_err(failed)?;
-        if facts.is_standby {
-            return Err(Error::Standby);
-        }
-        let opened = Self::listen_on_pool(options, connect, facts);
-        timeout(options.connect_timeout, opened)
-            .await
-            .map_err(too_late)?
-            .map_err(failed)
-    }
-
-    async fn listen_on_pool(
-        options: &SessionOptions,
-        connect: &PgConnectOptions,
-        mut facts: ServerFacts,
-    ) -> sqlx::Result<Self> {
-        let pool = PgPoolOptions::new()
-            .max_connections(1)
-            .acquire_timeout(options.connect_timeout)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            // what comes back from the listener holds locks
-            .after_release(|_, _| Box::pin(async { Ok(false) }))
-            .connect_lazy_with(connect.clone());
-        let mut listener = PgListener::connect_with(&pool).await?;
-        listener.eager_reconnect(false);
-        settings::lift_time_limit(&mut listener).await?;
-        settings::apply(&mut listener, options, connect).await?;
-        let row = sqlx::query("select pg_backend_pid()")
-            .fetch_one(&mut listener)
-            .await?;
-        facts.backend_pid = row.try_get(0)?;
-        Ok(Self {
-            listener: Some(listener),
-            pool,
-            facts,
-            limit: options.heartbeat.limit,
-            is_listening: false,
-            runtime: Handle::current(),
-        })
-    }
-
     pub(crate) fn facts(&self) -> ServerFacts {
         self.facts
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use sqlock_core::{Error, Result};
-use sqlock_postgres::{connect_options, plain_options};
+use sqlock_postgres::{connect_options, plain_options, preflight::Preflight};
 use sqlx::postgres::PgConnectOptions;
 
 use crate::SessionBackend;
@@ -29,6 +29,7 @@ pub struct SessionOptions {
     pub(crate) reconnect_limit: Duration,
     pub(crate) heartbeat: Heartbeat,
     pub(crate) timing: Timing,
+    pub(crate) preflight: Preflight,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +67,7 @@ impl Default for SessionOptions {
                 stand_back: Duration::from_millis(5),
                 look_again: Duration::from_millis(5),
             },
+            preflight: Preflight::Check,
         }
     }
 }
@@ -137,13 +139,27 @@ impl SessionOptions {
         self
     }
 
+    /// Whether the server, and the way to it, are looked at before the first session. The default is
+    /// [`Preflight::Check`]: some thirty round trips on two connections, which refuse transaction
+    /// poolers, balancers over several servers and engines without real advisory locks, and warn of
+    /// settings that endanger locks. Where the server or a pooler gives out no second connection,
+    /// the look is not made, and a warning says so. Later sessions are not looked at so.
+    ///
+    /// A standby is refused in any case.
+    pub fn preflight(mut self, preflight: Preflight) -> Self {
+        self.preflight = preflight;
+        self
+    }
+
     /// Connects to the server of this URL, `postgres://user:password@host:port/database`.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidOption`] where the URL or another option cannot be,
     /// [`Error::Unavailable`] where the server cannot be reached, [`Error::Standby`] where it is
-    /// a standby, and [`Error::Backend`] where it refuses the connection.
+    /// a standby, [`Error::PoolerRefused`] where a transaction pooler is in between,
+    /// [`Error::UnsupportedServer`] where the server has no real advisory locks, and
+    /// [`Error::Backend`] where it refuses the connection.
     ///
     /// # Cancel safety
     ///

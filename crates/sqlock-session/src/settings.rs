@@ -11,11 +11,14 @@ use sqlx::{
 
 use crate::options::SessionOptions;
 
-/// First of all: the role's own time limit may be shorter than what comes next takes.
-pub(crate) async fn lift_time_limit<'c>(
+/// First of all: the role's own time limit may be shorter than what comes next takes, and its
+/// `search_path` may put somebody's functions before the server's own.
+pub(crate) async fn prepare<'c>(
     connection: impl Executor<'c, Database = Postgres>,
 ) -> sqlx::Result<()> {
-    connection.execute("set statement_timeout = 0").await?;
+    connection
+        .execute("set statement_timeout = 0; set search_path = pg_catalog")
+        .await?;
     Ok(())
 }
 

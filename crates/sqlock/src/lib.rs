@@ -20,7 +20,7 @@ pub mod memory {
 #[cfg(feature = "session")]
 #[cfg_attr(docsrs, doc(cfg(feature = "session")))]
 pub mod session {
-    pub use sqlock_session::{SessionBackend, SessionHeld, SessionOptions};
+    pub use sqlock_session::{Preflight, SessionBackend, SessionHeld, SessionOptions};
 }
 
 /// Leases in a table of PostgreSQL, with fencing tokens.

@@ -42,11 +42,17 @@ impl Report {
 
     /// What could not be found out about session locks, so that they rest on the user's word.
     #[must_use]
-    pub fn doubt(&self) -> Option<&str> {
-        match (&self.pooler, &self.session_locks) {
-            (Pooler::NotLooked { reason }, _) | (_, LockSupport::Untested { reason }) => {
-                Some(reason)
-            }
+    pub fn doubt(&self) -> Option<String> {
+        if let LockSupport::Untested { reason } = &self.session_locks {
+            let engine = self.engine_and_version();
+            return Some(format!(
+                "the locks of this server ({engine}) could not be tested: {reason}"
+            ));
+        }
+        match &self.pooler {
+            Pooler::NotLooked { reason } => Some(format!(
+                "whether there is a transaction pooler could not be seen: {reason}"
+            )),
             _ => None,
         }
     }
