@@ -12,6 +12,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod clock_steps;
 mod costs;
 mod holding;
 mod pauses;
