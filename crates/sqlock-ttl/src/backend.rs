@@ -106,6 +106,7 @@ impl Leases {
         self.store().sweep(unused_for).await
     }
 
+    #[cfg(feature = "postgres")]
     pub(crate) async fn create_table(&self) -> Result<()> {
         self.store().create_table().await
     }

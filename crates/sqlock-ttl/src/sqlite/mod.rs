@@ -1,5 +1,6 @@
 //! Leases in a file of SQLite, for the processes of one host.
 
+mod claims;
 mod connection;
 mod failure;
 mod file;
@@ -9,7 +10,7 @@ mod rows;
 mod schema;
 mod statements;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlock_core::Result;
@@ -18,7 +19,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use crate::{
     LeaseRecord,
     holder::HolderInfo,
-    store::{Claim, Claimed, Exchanged, GiveBack, Renewal, Renewed, Store},
+    store::{Claim, Exchanged, GiveBack, Renewal, Renewed, Store},
 };
 use connection::Slot;
 use failure::{Failure, told};
@@ -95,7 +96,8 @@ impl SqliteStore {
         let mut borrowed = self.requests.borrow().await?;
         let mut exchanged = Exchanged::default();
         if give_back.is_empty()
-            && let Some(refusals) = refusals(&mut borrowed.connection, self.rows(), claims).await?
+            && let Some(refusals) =
+                claims::refusals(&mut borrowed.connection, self.rows(), claims).await?
         {
             exchanged.claimed = refusals;
             borrowed.give_back();
@@ -107,7 +109,7 @@ impl SqliteStore {
             let outcome = self.rows().give_back(connection, item).await?;
             exchanged.given_back.push(outcome);
         }
-        exchanged.claimed = claim(connection, self.rows(), claims, holder).await?;
+        exchanged.claimed = claims::take(connection, self.rows(), claims, holder).await?;
         borrowed.commit().await?;
         borrowed.give_back();
         Ok(exchanged)
@@ -125,53 +127,6 @@ impl SqliteStore {
         borrowed.give_back();
         Ok(renewed)
     }
-}
-
-/// A look that takes no write lock, so that a refusal writes nothing: the answers where every
-/// request is refused, and `None` where one may be granted.
-async fn refusals(
-    connection: &mut sqlx::SqliteConnection,
-    rows: Rows<'_>,
-    claims: &[Claim],
-) -> sqlx::Result<Option<Vec<Claimed>>> {
-    let mut refused = HashSet::new();
-    let mut answers = Vec::with_capacity(claims.len());
-    for claim in claims {
-        let left = rows.remaining(connection, &claim.row).await?;
-        if left.is_some() {
-            refused.insert(claim.request);
-        }
-        let remaining = left.unwrap_or_default();
-        answers.push(Claimed::Refused { remaining });
-    }
-    let all = claims.iter().all(|claim| refused.contains(&claim.request));
-    Ok(all.then_some(answers))
-}
-
-/// Within a transaction that has the write lock.
-async fn claim(
-    connection: &mut sqlx::SqliteConnection,
-    rows: Rows<'_>,
-    claims: &[Claim],
-    holder: &HolderInfo,
-) -> sqlx::Result<Vec<Claimed>> {
-    let mut claimed = Vec::with_capacity(claims.len());
-    for request in claims.chunk_by(|one, next| one.request == next.request) {
-        let mut left = Vec::with_capacity(request.len());
-        for claim in request {
-            left.push(rows.remaining(connection, &claim.row).await?);
-        }
-        let is_free = left.iter().all(Option::is_none);
-        for (claim, remaining) in request.iter().zip(left) {
-            claimed.push(if is_free {
-                rows.take(connection, claim, holder).await?
-            } else {
-                let remaining = remaining.unwrap_or_default();
-                Claimed::Refused { remaining }
-            });
-        }
-    }
-    Ok(claimed)
 }
 
 #[async_trait]
@@ -222,6 +177,7 @@ impl Store for SqliteStore {
         .await
     }
 
+    #[cfg(feature = "postgres")]
     async fn create_table(&self) -> Result<()> {
         schema::settle(&self.requests, &self.statements)
             .await

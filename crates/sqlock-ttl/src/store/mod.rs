@@ -3,7 +3,7 @@
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use sqlock_core::{Error, FencingToken, Result};
+use sqlock_core::{FencingToken, Result};
 
 use crate::{LeaseRecord, holder::HolderInfo};
 
@@ -68,6 +68,10 @@ pub(crate) enum Renewed {
     /// It is ours for another TTL.
     Done,
     /// Somebody is at the row at this moment: to be tried again soon.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "SQLite locks files")
+    )]
     Busy,
     /// It ran out before it was renewed.
     Expired,
@@ -119,6 +123,7 @@ pub(crate) trait Store: Debug + Send + Sync + 'static {
     async fn sweep(&self, unused_for: Duration) -> Result<u64>;
 
     /// Creates the table where it is missing, and checks its shape where it is not.
+    #[cfg(feature = "postgres")]
     async fn create_table(&self) -> Result<()>;
 
     /// Closes the connections.
@@ -126,8 +131,9 @@ pub(crate) trait Store: Debug + Send + Sync + 'static {
 }
 
 /// An answer that is none.
-pub(crate) fn unexpected(backend: &'static str, what: &str) -> Error {
-    Error::Backend {
+#[cfg(feature = "postgres")]
+pub(crate) fn unexpected(backend: &'static str, what: &str) -> sqlock_core::Error {
+    sqlock_core::Error::Backend {
         backend,
         operation: "read an answer",
         source: format!("unexpected answer: {what}").into(),
