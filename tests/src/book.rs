@@ -7,6 +7,7 @@ macro_rules! chapters {
 }
 
 chapters! {
+    behind_pgbouncer = "behind-pgbouncer.md",
     choosing = "choosing.md",
     command = "command.md",
     decisions = "decisions.md",
