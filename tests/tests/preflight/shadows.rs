@@ -9,7 +9,8 @@ use crate::{
     support::{execute, ids_held, node, run},
 };
 
-const SHADOWED: [&str; 5] = [
+const SHADOWED: [&str; 6] = [
+    "set_config(text, text, boolean) returns text language sql as 'select $2'",
     "pg_try_advisory_lock(bigint) returns boolean language sql as 'select true'",
     "pg_advisory_unlock(bigint) returns boolean language sql as 'select true'",
     "pg_try_advisory_xact_lock(bigint) returns boolean language sql as 'select true'",

@@ -1,6 +1,7 @@
 /// The database engine at the other end, by what it answers to `version()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum Engine {
     /// PostgreSQL itself, or a service that runs it.
