@@ -9,11 +9,14 @@
 )]
 
 mod balancers;
+mod bouncer;
+mod clients;
 mod dangers;
 mod direct;
 mod engines;
 mod fake;
 mod limits;
+mod poolers;
 mod shadows;
 mod starts;
 #[path = "../support/mod.rs"]
