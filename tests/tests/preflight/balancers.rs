@@ -13,7 +13,7 @@ use tokio::{
 use crate::{starts::refusal, support::run};
 
 /// Hands its connections to the servers one after the other.
-async fn balancer(servers: Vec<String>) -> String {
+pub(crate) async fn balancer(servers: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

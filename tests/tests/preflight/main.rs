@@ -17,7 +17,9 @@ mod engines;
 mod fake;
 mod limits;
 mod poolers;
+mod replica;
 mod shadows;
+mod standby;
 mod starts;
 #[path = "../support/mod.rs"]
 mod support;
