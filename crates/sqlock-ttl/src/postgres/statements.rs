@@ -175,7 +175,7 @@ impl Statements {
                    select w.* from {table} as t join w on w.name = t.name and w.owner = t.owner
                    order by t.name for update of t skip locked),
                  n as materialized (select m.*, clock_timestamp() as now from m)
-                 update {table} as t set expires_at = n.now + n.ttl
+                 update {table} as t set expires_at = greatest(t.expires_at, n.now + n.ttl)
                  from n where t.name = n.name and t.owner = n.owner and t.expires_at > n.now
                  returning 'd', n.i, '';
                  with w(i, name, owner, ttl) as (values {rows})

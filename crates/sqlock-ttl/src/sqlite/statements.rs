@@ -71,7 +71,7 @@ impl Statements {
                  returning token"
             )),
             renew: sql(format!(
-                "update {name} set expires_at = $4
+                "update {name} set expires_at = max(expires_at, $4)
                  where name = $1 and owner = $2 and boot = $3 and expires_at > $5"
             )),
             list: sql(format!(
