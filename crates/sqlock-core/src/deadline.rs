@@ -43,7 +43,9 @@ impl Wait {
         Self(Limit::Forever)
     }
 
-    pub(crate) fn start(self) -> Deadline {
+    /// For backends: the deadline of a call that starts now.
+    #[must_use]
+    pub fn start(self) -> Deadline {
         Deadline(match self.0 {
             // a duration too long to add is forever
             Limit::AtMost(duration) => Instant::now().checked_add(duration),

@@ -54,6 +54,21 @@ pub enum Error {
         source: BoxError,
     },
 
+    /// The connection is not in a transaction, and a lock of its own would be gone at once.
+    #[error("the connection is not in a transaction, with which the lock would last; begin one")]
+    NoTransaction,
+
+    /// What the transaction sees can be older than the lock, so that it may not see what the last
+    /// holder wrote.
+    #[error(
+        "at isolation level {level} a transaction may not see what the last holder of the lock \
+         wrote; use read committed, or allow it by the lock's options"
+    )]
+    StaleSnapshot {
+        /// The transaction's isolation level, as the server calls it.
+        level: String,
+    },
+
     /// The connection goes through a transaction pooler, where session locks are unsafe.
     #[error(
         "this connection goes through a transaction pooler, where a session lock is unsafe \
@@ -166,6 +181,8 @@ impl Error {
             Self::InvalidKey(_)
             | Self::Aborted { .. }
             | Self::CommitUnknown { .. }
+            | Self::NoTransaction
+            | Self::StaleSnapshot { .. }
             | Self::PoolerRefused { .. }
             | Self::UnsupportedServer { .. }
             | Self::Standby

@@ -38,6 +38,6 @@ pub use lock::Lock;
 pub use locks::{Locks, LocksBuilder};
 pub use lost::{Expiry, LossCause, Lost, LostSender};
 pub use memory::MemoryBackend;
-pub use names::{IntoLockKey, IntoLockKeys};
+pub use names::{IntoLockKey, IntoLockKeys, in_lock_order};
 pub use request::{KeyVisibility, LeaseTerms, Mode, Request};
 pub use token::FencingToken;

@@ -30,6 +30,8 @@ pub enum LossCause {
     TransactionAborted,
     /// The lock's transaction was ended by other SQL on its connection.
     TransactionEnded,
+    /// The server ended the lock's transaction, which was idle, or open, for longer than it allows.
+    TransactionTimedOut,
     /// The lease ran out before it was renewed.
     Expired,
     /// Another holder took the lease after it had run out.
@@ -57,6 +59,9 @@ impl fmt::Display for LossCause {
             Self::Undetermined => "an error left it unknown whether it was held",
             Self::TransactionAborted => "a statement of its transaction failed",
             Self::TransactionEnded => "its transaction was ended by other sql on its connection",
+            Self::TransactionTimedOut => {
+                "the server's time limit for transactions, or for idle ones, ended it"
+            }
             Self::Expired => "its lease ran out",
             Self::TakenOver => "its lease ran out and another holder took it",
             Self::Removed => "it was removed by somebody else",

@@ -80,8 +80,13 @@ where
     }
 }
 
-/// Orders by id and drops doubles; a name and a number can be one lock.
-pub(crate) fn in_lock_order(mut keys: Vec<LockKey>) -> Result<Vec<LockKey>, InvalidKey> {
+/// For backends: the keys of one request, in the order in which they are to be taken: by id, so that
+/// two requests cannot wait for each other. Doubles are dropped; a name and a number can be one lock.
+///
+/// # Errors
+///
+/// [`InvalidKey::NoKeys`] where there is none.
+pub fn in_lock_order(mut keys: Vec<LockKey>) -> Result<Vec<LockKey>, InvalidKey> {
     keys.sort_by_key(LockKey::id);
     keys.dedup_by_key(|key| key.id());
     if keys.is_empty() {

@@ -30,6 +30,10 @@ fn all() -> Vec<Error> {
             key: key(),
             source: source(),
         },
+        Error::NoTransaction,
+        Error::StaleSnapshot {
+            level: "repeatable read".into(),
+        },
         Error::PoolerRefused {
             evidence: "the pid changed from 1 to 2".into(),
         },
@@ -72,12 +76,15 @@ fn all() -> Vec<Error> {
     errors
 }
 
-fn causes() -> [LossCause; 9] {
+fn causes() -> [LossCause; 12] {
     [
         LossCause::ConnectionClosed,
         LossCause::Unresponsive,
         LossCause::SessionChanged { orphaned_pid: 4711 },
         LossCause::Undetermined,
+        LossCause::TransactionAborted,
+        LossCause::TransactionEnded,
+        LossCause::TransactionTimedOut,
         LossCause::Expired,
         LossCause::TakenOver,
         LossCause::Removed,

@@ -2,7 +2,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use sqlock_core::{BoxError, Error};
 
-use crate::LOCK_MEMORY_SETTING;
+use crate::{LOCK_MEMORY_SETTING, startup::refused_parameter};
 
 /// What an error of sqlx means for the locks of its connection.
 #[derive(Debug, Clone)]
@@ -31,6 +31,9 @@ impl Failure {
     #[must_use]
     pub fn error(&self, backend: &'static str, operation: &'static str) -> Error {
         let (Self::Connection(error) | Self::Statement(error)) = self;
+        if let Some(refused) = refused_parameter(error) {
+            return refused;
+        }
         let passes = is_passing(error);
         let code = error
             .as_database_error()

@@ -9,6 +9,7 @@ mod facts;
 mod failure;
 mod inspect;
 pub mod preflight;
+mod startup;
 
 pub use connect::{connect_options, plain_options};
 pub use facts::{LOCK_MEMORY_SETTING, ServerFacts};
