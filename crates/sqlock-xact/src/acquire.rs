@@ -3,11 +3,10 @@
 //! A `begin` that is cancelled midway would leave a pooled connection within a transaction. So the
 //! caller only waits for the answer, and an answer that nobody takes rolls itself back.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use rand::Rng;
 use sqlock_core::{Error, LockGuard, Request, Result};
-use sqlx::{AssertSqlSafe, PgPool, Row};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
@@ -15,78 +14,114 @@ use tokio::{
 
 use crate::{
     BACKEND, XactHeld,
-    outcome::of_acquire,
-    register::Register,
-    statement::{BEGIN, Sentinel},
+    progress::{Progress, State},
+    source::{Failed, Permit, Source},
+    statement::Sentinel,
 };
 
-pub(crate) type Answer = oneshot::Sender<Result<Option<LockGuard<XactHeld>>>>;
+pub(crate) type Granted = Option<LockGuard<XactHeld>>;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// For how long those who wait outlast connections that break. Those who only try are told at once.
+const OUTAGE: Duration = Duration::from_secs(30);
 
-/// Tries until the lock is had, the deadline has passed or the caller has gone away.
-pub(crate) async fn acquire(
-    pool: PgPool,
-    register: Register,
-    request: Request,
-    poll: Duration,
-    mut answer: Answer,
-) {
-    let mut pause = FIRST_PAUSE.min(poll);
-    loop {
-        let tried = try_once(&pool, &register, &request).await;
-        let waits = request
-            .deadline()
-            .is_some_and(|deadline| !deadline.has_passed());
-        if !waits || !matches!(tried, Ok(None)) {
-            // a caller who has gone away drops the guard, and with it the transaction
-            answer.send(tried).ok();
-            return;
+/// One acquire under way.
+#[derive(Debug)]
+pub(crate) struct Acquire {
+    pub(crate) source: Arc<Source>,
+    pub(crate) request: Request,
+    pub(crate) poll: Duration,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) answer: oneshot::Sender<Result<Granted>>,
+}
+
+impl Acquire {
+    /// Tries until the lock is had, the deadline has passed or the caller has gone away.
+    pub(crate) async fn run(mut self) {
+        let mut pause = FIRST_PAUSE.min(self.poll);
+        let mut failing_since = None;
+        let answer = loop {
+            let (source, request) = (&self.source, &self.request);
+            // waiting for a connection may be cancelled; from there on nothing is
+            let permit = tokio::select! {
+                () = self.answer.closed() => return,
+                permit = source.permit(request.deadline()) => permit,
+            };
+            let tried = match permit {
+                Ok(permit) => source.try_once(request, permit, &self.progress).await,
+                Err(error) => Err(Failed::Finally(error)),
+            };
+            if let ControlFlow::Break(answer) = self.judge(tried, &mut failing_since) {
+                break answer;
+            }
+            let until_next = self.until_next(pause);
+            tokio::select! {
+                () = self.answer.closed() => return,
+                () = sleep(until_next) => {}
+            }
+            pause = (pause * 2).min(self.poll);
+        };
+        // a caller who has gone away drops the guard, and with it the transaction
+        self.answer.send(answer).ok();
+    }
+
+    fn judge(
+        &self,
+        tried: Result<Granted, Failed>,
+        failing_since: &mut Option<Instant>,
+    ) -> ControlFlow<Result<Granted>> {
+        let deadline = self.request.deadline();
+        let waits = deadline.is_some_and(|deadline| !deadline.has_passed());
+        match tried {
+            Ok(None) if waits => {
+                *failing_since = None;
+                self.progress.set(State::Asked);
+                ControlFlow::Continue(())
+            }
+            Err(Failed::ForNow(error)) if waits => {
+                let since = failing_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= OUTAGE {
+                    return ControlFlow::Break(Err(error));
+                }
+                tracing::debug!(backend = BACKEND, %error, "an attempt failed, and is repeated");
+                self.progress.set(State::Failed(error));
+                ControlFlow::Continue(())
+            }
+            Ok(granted) => ControlFlow::Break(Ok(granted)),
+            Err(failed) => ControlFlow::Break(Err(failed.into())),
         }
-        // jittered, or waiters that met once would meet at every look
+    }
+
+    /// Jittered, or waiters that met once would meet at every look; and not past the deadline.
+    fn until_next(&self, pause: Duration) -> Duration {
         let jittered = pause.mul_f64(rand::rng().random_range(0.5..1.0));
-        let until = Instant::now() + jittered;
-        let left = request.deadline().and_then(|deadline| deadline.instant());
-        let until = left.map_or(until, |deadline| deadline.min(until));
-        tokio::select! {
-            () = answer.closed() => return,
-            () = sleep(until.saturating_duration_since(Instant::now())) => {}
-        }
-        pause = (pause * 2).min(poll);
+        let left = self.request.deadline().and_then(|d| d.remaining());
+        left.map_or(jittered, |left| left.min(jittered))
     }
 }
 
-/// One transaction, which is given back where the lock is refused.
-async fn try_once(
-    pool: &PgPool,
-    register: &Register,
-    request: &Request,
-) -> Result<Option<LockGuard<XactHeld>>> {
-    if register.is_shut_down() {
-        return Err(Error::ShutDown { backend: BACKEND });
+impl Source {
+    /// One transaction, which is given back where the lock is refused.
+    async fn try_once(
+        &self,
+        request: &Request,
+        permit: Permit,
+        progress: &Progress,
+    ) -> Result<Granted, Failed> {
+        if self.register.is_shut_down() {
+            return Err(Failed::Finally(Error::ShutDown { backend: BACKEND }));
+        }
+        let mut transaction = self.begin().await?;
+        progress.set(State::Asked);
+        let sentinel = Sentinel::random();
+        let sql = sentinel.try_all(request.keys(), request.mode());
+        if !self.is_taken(&mut transaction, sql).await? {
+            // confirmed, so that a pooler has its connection back while we wait
+            transaction.rollback().await.map_err(Failed::of)?;
+            return Ok(None);
+        }
+        let held = XactHeld::new(transaction, sentinel, request, &self.register, permit);
+        let held = held.ok_or(Failed::Finally(Error::ShutDown { backend: BACKEND }))?;
+        Ok(Some(LockGuard::arm(held)))
     }
-    let begun = pool.begin_with(BEGIN).await;
-    let mut transaction = begun.map_err(|error| of_acquire(error, "begin"))?;
-    let sentinel = Sentinel::random();
-    let sql = sentinel.try_all(request.keys(), request.mode());
-    let failed = |error| of_acquire(error, "acquire");
-    let rows = sqlx::raw_sql(AssertSqlSafe(sql))
-        .fetch_all(&mut *transaction)
-        .await
-        .map_err(failed)?;
-    let mut all = rows.len() == request.keys().len() + 1;
-    for row in &rows {
-        // NULL is no: only true means that a lock was had
-        all &= row
-            .try_get::<Option<bool>, _>(0)
-            .map_err(failed)?
-            .unwrap_or(false);
-    }
-    if all {
-        let held = XactHeld::new(transaction, sentinel, request, register);
-        let held = held.ok_or(Error::ShutDown { backend: BACKEND })?;
-        return Ok(Some(LockGuard::arm(held)));
-    }
-    transaction.rollback().await.map_err(failed)?;
-    Ok(None)
 }

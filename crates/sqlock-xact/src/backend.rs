@@ -1,4 +1,4 @@
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use sqlock_core::{
@@ -8,100 +8,77 @@ use sqlock_postgres::{Failure, holders};
 use sqlx::PgPool;
 use tokio::sync::oneshot;
 
-use crate::{BACKEND, XactHeld, acquire::acquire, register::Register};
+use crate::{
+    BACKEND, XactHeld, XactOptions,
+    acquire::{Acquire, Granted},
+    outcome::no_connection,
+    progress::{Progress, State},
+    source::Source,
+};
 
 /// Locks that are transactions: `pg_try_advisory_xact_lock`, on the application's pool.
 ///
 /// A guard owns a transaction, in which the application works by `guard.connection()`. The lock and
 /// the work end together: `commit` commits, a drop rolls back. It is the right choice behind a
-/// transaction pooler.
+/// transaction pooler. It takes PostgreSQL 12 or newer.
 ///
-/// - A held lock takes a connection of the pool, and waiting takes one for the length of a try. A
-///   pool that has none to give makes an acquire wait for as long as the pool's own limit says.
-/// - In generic code `release` commits, as the normal end does; what was done in the transaction is
+/// - `commit` says `Ok` only where the work is there. A transaction that had failed is
+///   [`Error::Aborted`], one that other SQL had ended is [`Error::Lost`], and a connection that was
+///   lost meanwhile is [`Error::CommitUnknown`].
+/// - In generic code `release` commits, as the normal end does: what was done in the transaction is
 ///   there. `run_once` and `with_lock` commit where their body gives `Ok`, and roll back where it
 ///   gives `Err`.
 /// - An error in the transaction frees the lock at that moment. The database's work is undone with
 ///   it; the outside world's is not.
-/// - A loss is learned at the next statement. `commit` never says `Ok` unless the work is there.
+/// - A loss is learned at the next statement: nobody reads the connection while it is idle.
+///   [`XactHeld::probe`] asks.
+/// - A held lock takes a connection of the pool, and waiting takes one for the length of a try. Where
+///   the pool has none to give, a try waits for as long as the pool's `acquire_timeout` says, and
+///   whoever has a budget no longer than that; the error is [`Error::Unavailable`], and says so.
+/// - Nested transactions, `guard.connection().begin()`, are savepoints.
+///
+/// In a transaction of your own, take locks with [`try_lock_in`](crate::try_lock_in) and its kind.
 pub struct XactBackend {
-    pool: PgPool,
+    source: Arc<Source>,
     options: XactOptions,
-    register: Register,
-}
-
-/// Options of an [`XactBackend`].
-#[derive(Debug, Clone)]
-#[must_use = "options do nothing until `with_pool` is called"]
-pub struct XactOptions {
-    poll: Duration,
-}
-
-impl Default for XactOptions {
-    fn default() -> Self {
-        Self {
-            poll: Duration::from_millis(500),
-        }
-    }
-}
-
-impl XactOptions {
-    /// The defaults, which each setter states.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The longest time between two tries of a waiter; the first ones come sooner. The default is
-    /// 500 ms.
-    pub fn poll_interval(mut self, interval: Duration) -> Self {
-        self.poll = interval.max(Duration::from_millis(1));
-        self
-    }
-
-    /// A backend on this pool.
-    #[must_use]
-    pub fn with_pool(self, pool: PgPool) -> XactBackend {
-        XactBackend {
-            pool,
-            options: self,
-            register: Register::default(),
-        }
-    }
 }
 
 impl XactBackend {
     /// A backend on this pool, with the default options.
     ///
-    /// Behind PgBouncer the pool's options need `extra_float_digits(None)`, which it refuses at
-    /// start-up otherwise.
+    /// Behind PgBouncer the pool's connect options need `extra_float_digits(None)`: it refuses at
+    /// start-up what it does not know, which the first lock then reports as
+    /// [`Error::InvalidOption`].
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         XactOptions::new().with_pool(pool)
     }
 
-    async fn request(&self, request: Request) -> Result<Option<LockGuard<XactHeld>>> {
+    pub(crate) fn open(pool: PgPool, options: XactOptions) -> Self {
+        Self {
+            source: Arc::new(Source::new(pool, options.preflight)),
+            options,
+        }
+    }
+
+    async fn request(&self, request: Request) -> Result<Granted> {
         let deadline = request.deadline();
+        let progress = Arc::new(Progress::default());
         let (answer, mut answered) = oneshot::channel();
-        let acquiring = acquire(
-            self.pool.clone(),
-            self.register.clone(),
+        let acquire = Acquire {
+            source: Arc::clone(&self.source),
             request,
-            self.options.poll,
+            poll: self.options.poll,
+            progress: Arc::clone(&progress),
             answer,
-        );
+        };
         // not awaited: the answer comes by the channel
-        drop(tokio::spawn(acquiring));
+        drop(tokio::spawn(acquire.run()));
         let answer = match deadline {
-            Some(deadline) if !deadline.has_passed() => {
-                match deadline.bound(&mut answered).await {
-                    Some(answer) => answer,
-                    // time is up; an answer that came at the same moment counts
-                    None => {
-                        answered.close();
-                        return answered.try_recv().unwrap_or(Ok(None));
-                    }
-                }
-            }
+            Some(deadline) if !deadline.has_passed() => match deadline.bound(&mut answered).await {
+                Some(answer) => answer,
+                None => return self.last_word(answered, &progress),
+            },
             _ => answered.await,
         };
         answer.unwrap_or_else(|_| {
@@ -110,6 +87,22 @@ impl XactBackend {
                 source: "the runtime was shut down".into(),
             })
         })
+    }
+
+    /// Time is up. An answer that came at the same moment counts; and where nobody is known to hold
+    /// the lock, that is what to say.
+    fn last_word(
+        &self,
+        mut answered: oneshot::Receiver<Result<Granted>>,
+        progress: &Progress,
+    ) -> Result<Granted> {
+        answered.close();
+        match (answered.try_recv(), progress.take()) {
+            (Ok(answer), _) => answer,
+            (Err(_), State::Asked) => Ok(None),
+            (Err(_), State::NoConnection) => Err(no_connection(&self.source.pool)),
+            (Err(_), State::Failed(error)) => Err(error),
+        }
     }
 }
 
@@ -129,7 +122,7 @@ impl LockBackend for XactBackend {
     /// a transaction cannot be ended under the hands of whoever works in it. The pool is the
     /// application's to close.
     async fn shutdown(&self) -> Result<()> {
-        self.register.shut_down().await;
+        self.source.register.shut_down().await;
         Ok(())
     }
 }
@@ -144,7 +137,7 @@ impl SharedBackend for XactBackend {
 #[async_trait]
 impl InspectBackend for XactBackend {
     async fn holders(&self, key: &LockKey) -> Result<Vec<Holder>> {
-        let found = holders(&self.pool, key.id()).await;
+        let found = holders(&self.source.pool, key.id()).await;
         found.map_err(|error| Failure::of(error).error(BACKEND, "inspect"))
     }
 }

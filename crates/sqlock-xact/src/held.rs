@@ -1,23 +1,28 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
+use futures_util::TryStreamExt;
 use sqlock_core::{
     Error, FencingToken, Held, LockKey, LossCause, Lost, LostSender, Request, Result, Transactional,
 };
-use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
+use sqlx::{AssertSqlSafe, Either, PgConnection, Postgres, Transaction};
 use tokio::runtime::Handle;
 
 use crate::{
-    BACKEND,
-    outcome::{of_commit, of_probe},
+    BACKEND, ending,
+    outcome::{Stage, has_failed_before, of_commit, of_probe},
     register::{Place, Register},
-    statement::Sentinel,
+    source::Permit,
+    statement::{ROLL_BACK, Sentinel},
 };
 
 /// A lock that is a transaction, of an [`XactBackend`](crate::XactBackend).
 ///
 /// The lock is held until the transaction ends, however that comes about. An error in it frees the
 /// lock at that moment, and undoes what was done in it; what was done elsewhere it does not undo.
+///
+/// Dropped, it rolls back. Where a statement is still under way then, its caller having been
+/// cancelled, that happens when the server is done with it, and the lock is held until then.
 pub struct XactHeld {
     /// `None` once it has ended.
     transaction: Option<Transaction<'static, Postgres>>,
@@ -26,6 +31,7 @@ pub struct XactHeld {
     lost: Lost,
     place: Place,
     runtime: Handle,
+    _permit: Permit,
 }
 
 impl XactHeld {
@@ -37,6 +43,7 @@ impl XactHeld {
         sentinel: Sentinel,
         request: &Request,
         register: &Register,
+        permit: Permit,
     ) -> Option<Self> {
         let (sender, lost) = LostSender::new(BACKEND, request);
         let place = register.enter(sender)?;
@@ -47,10 +54,15 @@ impl XactHeld {
             lost,
             place,
             runtime: Handle::current(),
+            _permit: permit,
         })
     }
 
-    /// Asks the server whether the transaction is still the one that took the lock.
+    /// Asks the server whether the transaction is still the one that took the lock. In one round
+    /// trip, and in the transaction.
+    ///
+    /// What it finds fires the loss signal too, which otherwise learns of a loss only at the end:
+    /// nobody reads the connection while it is idle.
     ///
     /// # Errors
     ///
@@ -61,55 +73,59 @@ impl XactHeld {
     ///
     /// Safe.
     pub async fn probe(&mut self) -> Result<()> {
-        let sql = self.sentinel.probe();
-        let Some(transaction) = &mut self.transaction else {
+        if self.transaction.is_none() {
             return self.lost.check();
-        };
-        let asked = sqlx::raw_sql(AssertSqlSafe(sql))
-            .execute(&mut **transaction)
-            .await;
-        let Err(error) = asked else { return Ok(()) };
-        let error = of_probe(error, &self.keys[0]);
-        self.told(&error);
-        Err(error)
+        }
+        let asked = self.ask(self.sentinel.probe()).await;
+        asked.map_err(|(error, _)| self.told(of_probe(error, &self.keys[0])))
     }
 
     async fn commit(&mut self) -> Result<()> {
-        let sql = self.sentinel.commit();
-        let Some(transaction) = &mut self.transaction else {
+        if self.transaction.is_none() {
             return self.lost.check();
-        };
-        let asked = sqlx::raw_sql(AssertSqlSafe(sql))
-            .execute(&mut **transaction)
-            .await;
-        let result = match asked {
-            Ok(_) => Ok(()),
-            Err(error) => Err(of_commit(error, &self.keys[0])),
-        };
-        if let Err(error) = &result {
-            self.told(error);
         }
-        self.end();
-        result
+        let asked = self.ask(self.sentinel.commit()).await;
+        if let Err((error, stage)) = asked {
+            let error = self.told(of_commit(error, stage, &self.keys[0]));
+            self.abandon();
+            return Err(error);
+        }
+        self.settled();
+        Ok(())
+    }
+
+    /// Sends a message that checks the sentinel first. Its error, and how far the message got.
+    async fn ask(&mut self, sql: String) -> Result<(), (sqlx::Error, Stage)> {
+        let mut stage = Stage::Check;
+        let Some(transaction) = &mut self.transaction else {
+            return Ok(());
+        };
+        let mut replies = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_many(&mut **transaction);
+        while let Some(reply) = replies.try_next().await.map_err(|error| (error, stage))? {
+            if matches!(reply, Either::Right(_)) {
+                stage = Stage::End;
+            }
+        }
+        Ok(())
     }
 
     /// Whoever watches the loss signal learns what we have just learned.
-    fn told(&mut self, error: &Error) {
-        let cause = match error {
+    fn told(&self, error: Error) -> Error {
+        let cause = match &error {
             Error::Lost { cause, .. } => cause.clone(),
             Error::Aborted { .. } => LossCause::TransactionAborted,
             _ => LossCause::ConnectionClosed,
         };
         self.place.lose(cause);
+        error
     }
 
-    /// What is left of the transaction is rolled back on the way to the pool.
-    fn end(&mut self) {
+    /// The server has ended the transaction, and begun an empty one, which goes behind the back of
+    /// the caller.
+    fn settled(&mut self) {
         self.place.released();
         if let Some(transaction) = self.transaction.take() {
-            // outside of a runtime the pool's connection cannot be dropped
-            let _runtime = self.runtime.enter();
-            drop(transaction);
+            ending::give_back(&self.runtime, transaction);
         }
     }
 }
@@ -133,26 +149,40 @@ impl Held for XactHeld {
         self.lost.clone()
     }
 
-    /// Commits.
+    /// The normal end, which is a commit.
     async fn release(&mut self) -> Result<()> {
         self.lost.check()?;
         self.commit().await
     }
 
+    /// Rolls back, which is what a transaction that had failed needs too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] where other SQL had ended it, so that there may be work that was committed,
+    /// or where the connection was lost.
     async fn roll_back(&mut self) -> Result<()> {
-        let Some(transaction) = self.transaction.take() else {
-            return Ok(());
-        };
-        self.place.released();
-        let key = &self.keys[0];
-        transaction
-            .rollback()
-            .await
-            .map_err(|error| of_probe(error, key))
+        let mut asked = self.ask(self.sentinel.roll_back()).await;
+        if let (Err((error, _)), Some(transaction)) = (&asked, &mut self.transaction)
+            && has_failed_before(error)
+        {
+            let ended = sqlx::raw_sql(ROLL_BACK).execute(&mut **transaction).await;
+            asked = ended.map(|_| ()).map_err(|error| (error, Stage::End));
+        }
+        if let Err((error, _)) = asked {
+            let error = self.told(of_probe(error, &self.keys[0]));
+            self.abandon();
+            return Err(error);
+        }
+        self.settled();
+        Ok(())
     }
 
     fn abandon(&mut self) {
-        self.end();
+        self.place.released();
+        if let Some(transaction) = self.transaction.take() {
+            ending::roll_back(&self.runtime, transaction);
+        }
     }
 }
 
@@ -175,7 +205,7 @@ impl Transactional for XactHeld {
 
 impl Drop for XactHeld {
     fn drop(&mut self) {
-        self.end();
+        self.abandon();
     }
 }
 

@@ -1,5 +1,8 @@
-//! The statements of a guard. By the simple protocol, as a transaction pooler wants it; nothing in
-//! them but numbers and our own hexadecimal.
+//! The statements of locks that are transactions. By the simple protocol, as a transaction pooler
+//! wants it; nothing in them but numbers and our own hexadecimal.
+//!
+//! Functions and operators are named with their schema: a role's `search_path` may put somebody
+//! else's first.
 
 use std::fmt::Write;
 
@@ -8,6 +11,9 @@ use sqlock_core::{AdvisoryId, LockKey, Mode};
 /// `begin_with` and not a statement of our own, so that sqlx knows of the transaction, and makes a
 /// savepoint of a nested one.
 pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// Ends the transaction, whatever savepoints are open, and leaves an empty one for sqlx to end.
+pub(crate) const ROLL_BACK: &str = "rollback and chain";
 
 /// A value that only this transaction has. It is gone with the transaction, whoever ends it.
 #[derive(Debug, Clone)]
@@ -18,29 +24,14 @@ impl Sentinel {
         Self(format!("{:032x}", rand::random::<u128>()))
     }
 
-    /// Rows of booleans, all of them true where all keys are had.
+    /// One row: the sentinel's, and what [`push_tries`] gives, 0 where all keys are had.
     pub(crate) fn try_all(&self, keys: &[LockKey], mode: Mode) -> String {
-        let shared = if mode == Mode::Shared { "_shared" } else { "" };
         let mut sql = format!(
-            "select set_config('sqlock.guard', '{}', true) is not null union all \
-             select taken from (values ",
+            "select pg_catalog.set_config('sqlock.guard', '{}', true), case ",
             self.0
         );
-        for (index, key) in keys.iter().enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            let (low, high) = match key.id() {
-                AdvisoryId::Bigint(id) => (format!("'{id}'::bigint"), String::new()),
-                AdvisoryId::Pair(class, object) => {
-                    (format!("'{class}'::int"), format!(", '{object}'::int"))
-                }
-            };
-            write!(
-                sql,
-                "{comma}(pg_try_advisory_xact_lock{shared}({low}{high}))"
-            )
-            .ok();
-        }
-        sql.push_str(") as t(taken)");
+        push_tries(&mut sql, keys, mode, 1);
+        sql.push_str("else 0 end");
         sql
     }
 
@@ -50,13 +41,46 @@ impl Sentinel {
         format!("{}; commit and chain", self.probe())
     }
 
+    /// Fails by a division by zero where the transaction is another, and otherwise rolls back.
+    pub(crate) fn roll_back(&self) -> String {
+        format!("{}; {ROLL_BACK}", self.probe())
+    }
+
     /// Fails by a division by zero where the transaction is another.
     pub(crate) fn probe(&self) -> String {
         format!(
-            "select 1 / (coalesce(current_setting('sqlock.guard', true), '') = '{}')::int",
+            "select 1 operator(pg_catalog./) (coalesce(pg_catalog.current_setting('sqlock.guard', \
+             true), '') operator(pg_catalog.=) '{}')::int",
             self.0
         )
     }
+}
+
+/// The branches of a CASE, each of which tries a key: the number of the first that is refused, by
+/// which it ends. NULL is a refusal: only true means that a lock was had.
+pub(crate) fn push_tries(sql: &mut String, keys: &[LockKey], mode: Mode, first: usize) {
+    for (number, key) in (first..).zip(keys) {
+        sql.push_str("when pg_catalog.pg_try_advisory_xact_lock");
+        push_call(sql, key, mode);
+        write!(sql, " is not true then {number} ").ok();
+    }
+}
+
+/// The call that waits for a key.
+pub(crate) fn push_wait(sql: &mut String, key: &LockKey, mode: Mode) {
+    sql.push_str("select pg_catalog.pg_advisory_xact_lock");
+    push_call(sql, key, mode);
+}
+
+/// Quoted, since the least number would be a minus and a number that is too large.
+fn push_call(sql: &mut String, key: &LockKey, mode: Mode) {
+    if mode == Mode::Shared {
+        sql.push_str("_shared");
+    }
+    match key.id() {
+        AdvisoryId::Bigint(id) => write!(sql, "('{id}'::bigint)").ok(),
+        AdvisoryId::Pair(class, object) => write!(sql, "('{class}'::int, '{object}'::int)").ok(),
+    };
 }
 
 #[cfg(test)]
@@ -72,10 +96,11 @@ mod tests {
         let sql = Sentinel("s".to_owned()).try_all(&keys, Mode::Shared);
         assert_eq!(
             sql,
-            "select set_config('sqlock.guard', 's', true) is not null union all \
-             select taken from (values \
-             (pg_try_advisory_xact_lock_shared('-9223372036854775808'::bigint)), \
-             (pg_try_advisory_xact_lock_shared('-1'::int, '2'::int))) as t(taken)"
+            "select pg_catalog.set_config('sqlock.guard', 's', true), case \
+             when pg_catalog.pg_try_advisory_xact_lock_shared('-9223372036854775808'::bigint) \
+             is not true then 1 \
+             when pg_catalog.pg_try_advisory_xact_lock_shared('-1'::int, '2'::int) \
+             is not true then 2 else 0 end"
         );
     }
 }

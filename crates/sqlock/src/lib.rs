@@ -41,7 +41,11 @@ pub mod sqlite {
 #[cfg(feature = "xact")]
 #[cfg_attr(docsrs, doc(cfg(feature = "xact")))]
 pub mod xact {
-    pub use sqlock_xact::{XactBackend, XactHeld, XactOptions};
+    pub use sqlock_xact::{
+        LockIn, Preflight, XactBackend, XactHeld, XactOptions, lock_all_in, lock_all_shared_in,
+        lock_in, lock_shared_in, try_lock_all_in, try_lock_all_shared_in, try_lock_in,
+        try_lock_shared_in,
+    };
 }
 
 #[cfg(feature = "memory")]

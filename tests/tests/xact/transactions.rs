@@ -239,7 +239,7 @@ async fn an_idle_transaction_that_is_killed_is_a_loss() {
         matches!(
             error,
             Error::Lost {
-                cause: LossCause::ConnectionClosed,
+                cause: LossCause::TransactionTimedOut,
                 ..
             }
         ),

@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+use sqlock_postgres::preflight::Preflight;
+use sqlx::PgPool;
+
+use crate::XactBackend;
+
+/// Options of an [`XactBackend`].
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use sqlock_core::Locks;
+/// # use sqlock_xact::XactOptions;
+/// # fn example(pool: sqlx::PgPool) {
+/// let options = XactOptions::new().poll_interval(Duration::from_millis(100));
+/// let locks = Locks::new(options.with_pool(pool));
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "options do nothing until `with_pool` is called"]
+pub struct XactOptions {
+    pub(crate) poll: Duration,
+    pub(crate) preflight: Preflight,
+}
+
+impl Default for XactOptions {
+    fn default() -> Self {
+        Self {
+            poll: Duration::from_millis(500),
+            preflight: Preflight::Check,
+        }
+    }
+}
+
+impl XactOptions {
+    /// The defaults, which each setter states.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The longest time between two tries of a waiter; the first ones come sooner. The default is
+    /// 500 ms, and the least is 1 ms.
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Whether the server is looked at before the first lock. The default is [`Preflight::Check`]:
+    /// two round trips, which refuse a standby, and engines whose advisory locks of transactions
+    /// are none.
+    pub fn preflight(mut self, preflight: Preflight) -> Self {
+        self.preflight = preflight;
+        self
+    }
+
+    /// A backend on this pool.
+    #[must_use]
+    pub fn with_pool(self, pool: PgPool) -> XactBackend {
+        XactBackend::open(pool, self)
+    }
+}
