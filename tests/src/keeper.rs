@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
+use rustix::process::Signal;
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Spawns `command` as a child of the thread that lives as long as this process.
@@ -32,12 +34,36 @@ pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
     answer.recv().expect("the keeper answers")
 }
 
-/// A command for [`spawn`] that gets SIGQUIT, a server's immediate shutdown, when this process dies,
-/// however it dies.
+/// How a server ends that nobody needs any more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End {
+    /// SIGQUIT, at which PostgreSQL shuts down at once, and frees its shared memory.
+    Quit,
+    /// SIGKILL, for a server that leaves nothing behind, and may have been born ignoring SIGQUIT.
+    Kill,
+}
+
+impl End {
+    pub(crate) fn signal(self) -> Signal {
+        match self {
+            Self::Quit => Signal::QUIT,
+            Self::Kill => Signal::KILL,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Quit => "QUIT",
+            Self::Kill => "KILL",
+        }
+    }
+}
+
+/// A command for [`spawn`] that ends when this process dies, however it dies.
 ///
 /// A change of account clears the parent-death signal, so it is set by `setpriv`, which runs under
 /// the other account already. Where there is no `setpriv`, the next test process sweeps.
-pub(crate) fn dying_with_this_process(program: &Path) -> Command {
+pub(crate) fn dying_with_this_process(program: &Path, end: End) -> Command {
     let has_setpriv = Command::new("setpriv")
         .arg("--version")
         .stdout(Stdio::null())
@@ -48,6 +74,6 @@ pub(crate) fn dying_with_this_process(program: &Path) -> Command {
         return Command::new(program);
     }
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "QUIT"]).arg(program);
+    command.args(["--pdeathsig", end.name()]).arg(program);
     command
 }

@@ -40,6 +40,7 @@ mod database;
 mod eventually;
 mod keeper;
 mod observe;
+mod pooler;
 mod server;
 pub mod signal;
 
@@ -47,4 +48,5 @@ pub use belief::Belief;
 pub use database::TestDatabase;
 pub use eventually::{eventually, holds_within};
 pub use observe::{AdvisoryLock, Backend};
+pub use pooler::{PgBouncer, PgBouncerBuilder, Pool, PoolMode, PoolerClient};
 pub use server::{PostgresServer, Stop};

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 
 /// The account that a server runs under: PostgreSQL refuses root.
 #[derive(Debug, Clone)]
-pub(super) enum Account {
+pub(crate) enum Account {
     Own,
     Other {
         name: &'static str,
@@ -17,7 +17,7 @@ pub(super) enum Account {
 }
 
 impl Account {
-    pub(super) fn for_server() -> Result<Self> {
+    pub(crate) fn for_server() -> Result<Self> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Own);
         }
@@ -31,7 +31,7 @@ impl Account {
         )
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Own => "self",
             Self::Other { name, .. } => name,
@@ -39,13 +39,13 @@ impl Account {
     }
 
     /// Makes `command` run under this account.
-    pub(super) fn apply(&self, command: &mut Command) {
+    pub(crate) fn apply(&self, command: &mut Command) {
         if let Self::Other { uid, gid, .. } = self {
             command.uid(*uid).gid(*gid);
         }
     }
 
-    pub(super) fn give(&self, path: &Path) -> Result<()> {
+    pub(crate) fn give(&self, path: &Path) -> Result<()> {
         let Self::Other { uid, gid, name } = self else {
             return Ok(());
         };

@@ -7,11 +7,10 @@ use super::Stop;
 use super::account::Account;
 use super::binaries::Binaries;
 use super::cluster;
-use super::port::free_port;
-use super::postmaster::Postmaster;
+use super::daemon::Daemon;
+use super::port::on_free_port;
+use super::postmaster;
 use super::scratch::ServerDirectory;
-
-const PORTS_TO_TRY: usize = 5;
 
 /// A server of the local binaries, with its directory and port, running or not.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ pub(super) struct Local {
     account: Account,
     port: u16,
     // Before the directory: the server ends before its directory goes.
-    running: Mutex<Option<Postmaster>>,
+    running: Mutex<Option<Daemon>>,
     directory: ServerDirectory,
 }
 
@@ -28,7 +27,8 @@ impl Local {
     pub(super) fn start(binaries: Binaries, settings: &[(String, String)]) -> Result<Self> {
         let account = Account::for_server()?;
         let directory = cluster::create(&binaries, &account, settings)?;
-        let (port, postmaster) = start_on_free_port(&binaries, &account, &directory)?;
+        let (port, postmaster) =
+            on_free_port(|port| postmaster::start(&binaries, &account, &directory, port))?;
         Ok(Self {
             binaries,
             account,
@@ -47,7 +47,7 @@ impl Local {
         if running.is_some() {
             bail!("the server runs already");
         }
-        *running = Some(Postmaster::start(
+        *running = Some(postmaster::start(
             &self.binaries,
             &self.account,
             &self.directory,
@@ -78,30 +78,11 @@ impl Local {
     pub(super) fn processes(&self) -> Vec<i32> {
         self.running()
             .as_ref()
-            .map(Postmaster::processes)
+            .map(Daemon::processes)
             .unwrap_or_default()
     }
 
-    fn running(&self) -> MutexGuard<'_, Option<Postmaster>> {
+    fn running(&self) -> MutexGuard<'_, Option<Daemon>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A port can be taken by another between the look and the start.
-fn start_on_free_port(
-    binaries: &Binaries,
-    account: &Account,
-    directory: &ServerDirectory,
-) -> Result<(u16, Postmaster)> {
-    let mut outcome = Err(anyhow::anyhow!("no port was tried"));
-    for _ in 0..PORTS_TO_TRY {
-        let port = free_port()?;
-        outcome = Postmaster::start(binaries, account, directory, port)
-            .map(|postmaster| (port, postmaster));
-        match &outcome {
-            Err(error) if format!("{error:#}").contains("Address already in use") => {}
-            _ => break,
-        }
-    }
-    outcome
 }

@@ -1,12 +1,14 @@
-mod account;
+pub(crate) mod account;
 mod binaries;
 mod cluster;
 mod container;
+pub(crate) mod daemon;
 mod faults;
+pub(crate) mod kept;
 mod local;
-mod port;
+pub(crate) mod port;
 mod postmaster;
-mod scratch;
+pub(crate) mod scratch;
 mod source;
 
 use std::sync::{Arc, OnceLock};
@@ -141,7 +143,9 @@ fn launch(source: Source, settings: &[(String, String)], role: Role) -> Result<P
 }
 
 /// Does blocking work away from the test's runtime; the test itself panics where it fails.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> T {
     let outcome = spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(error.into()));

@@ -18,13 +18,13 @@ const DATA: &str = "data";
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The directory that all servers of this user share, locked against other test processes.
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     root: PathBuf,
     _lock: File,
 }
 
 impl Scratch {
-    pub(super) fn lock() -> Result<Self> {
+    pub(crate) fn lock() -> Result<Self> {
         let uid = rustix::process::geteuid().as_raw();
         // In the system's own directory, since the server's account must be able to enter it.
         let root = env::temp_dir().join(format!("sqlock-tests-{uid}"));
@@ -37,12 +37,12 @@ impl Scratch {
         Ok(Self { root, _lock: lock })
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
     /// A new directory for one server; it is swept by others once this process is gone.
-    pub(super) fn server_directory(&self) -> Result<ServerDirectory> {
+    pub(crate) fn server_directory(&self) -> Result<ServerDirectory> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = self.path(&format!("server-{}-{count}", process::id()));
@@ -60,7 +60,7 @@ impl Scratch {
     }
 
     /// Removes what dead test processes have left behind.
-    pub(super) fn sweep(&self) -> Result<()> {
+    pub(crate) fn sweep(&self) -> Result<()> {
         for entry in fs::read_dir(&self.root)? {
             let path = entry?.path();
             let is_server = path
@@ -77,21 +77,21 @@ impl Scratch {
 
 /// One server's directory: its data, its log and its socket. Removed when dropped.
 #[derive(Debug)]
-pub(super) struct ServerDirectory {
+pub(crate) struct ServerDirectory {
     path: PathBuf,
     _owner: File,
 }
 
 impl ServerDirectory {
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.path.join(DATA)
     }
 
-    pub(super) fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.path.join("log")
     }
 }
