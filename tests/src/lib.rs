@@ -24,6 +24,13 @@
 //!
 //! `SQLOCK_TEST_POSTGRES_SOURCE` (`url`, `local` or `container`) leaves only the one. Where none is
 //! to be had, the test fails and says what to install.
+//!
+//! # Poolers and standbys
+//!
+//! A [`PgBouncer`] stands in front of any server. It is the binary `pgbouncer` on the `PATH` or in
+//! `/usr/sbin`, or else runs in a container of the image `SQLOCK_TEST_PGBOUNCER_IMAGE`;
+//! `SQLOCK_TEST_PGBOUNCER_SOURCE` (`local` or `container`) leaves only the one. A [`Standby`] follows
+//! a private server, and needs PostgreSQL's own binaries.
 
 #![allow(
     clippy::unwrap_used,
@@ -43,6 +50,7 @@ mod observe;
 mod pooler;
 mod server;
 pub mod signal;
+mod standby;
 
 pub use belief::Belief;
 pub use database::TestDatabase;
@@ -50,3 +58,4 @@ pub use eventually::{eventually, holds_within};
 pub use observe::{AdvisoryLock, Backend};
 pub use pooler::{PgBouncer, PgBouncerBuilder, Pool, PoolMode, PoolerClient};
 pub use server::{PostgresServer, Stop};
+pub use standby::Standby;

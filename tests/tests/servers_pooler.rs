@@ -1,4 +1,4 @@
-//! The poolers that other tests stand on.
+//! The poolers and the standbys that other tests stand on.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -196,10 +196,13 @@ fn no_pooler_to_be_had_says_what_to_install() {
     }
 }
 
-/// What a pooler in a container cannot do.
+/// What a container cannot do.
 mod local_binaries {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Child, Stdio};
+
     use super::*;
-    use sqlock_tests::signal;
+    use sqlock_tests::{Stop, signal};
 
     #[tokio::test]
     async fn a_stopped_pooler_cuts_its_clients_off_and_starts_again_on_its_port() {
@@ -241,5 +244,125 @@ mod local_binaries {
         let payload = start.await.unwrap_err().into_panic();
         let message = payload.downcast::<String>().unwrap();
         assert!(message.contains("pool_mode"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_standby_follows_its_primary_and_is_promoted() {
+        let primary = PostgresServer::start_primary(&[]).await;
+        let database = primary.database().await;
+        let mut writer = database.connect().await;
+        run(&mut writer, "create table kept (id int)")
+            .await
+            .unwrap();
+        let standby = primary.start_standby().await;
+        assert!(is_in_recovery(&mut standby.connect().await).await);
+        assert!(!is_in_recovery(&mut primary.connect().await).await);
+
+        run(&mut writer, "insert into kept values (1)")
+            .await
+            .unwrap();
+        standby.wait_until_caught_up().await;
+        let copy = standby.url_of(&database);
+        let mut reader = PgConnection::connect(&copy).await.unwrap();
+        assert_eq!(count(&mut reader).await, 1);
+        let error = run(&mut reader, "insert into kept values (2)").await;
+        assert!(error.unwrap_err().contains("read-only"));
+
+        standby.pause_replay().await;
+        run(&mut writer, "insert into kept values (2)")
+            .await
+            .unwrap();
+        assert_eq!(count(&mut reader).await, 1);
+        standby.resume_replay().await;
+        standby.wait_until_caught_up().await;
+        assert_eq!(count(&mut reader).await, 2);
+
+        primary.stop(Stop::Immediate).await;
+        standby.promote().await;
+        assert!(!is_in_recovery(&mut standby.connect().await).await);
+        run(&mut reader, "insert into kept values (3)")
+            .await
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_standby_stops_and_follows_again_on_its_port() {
+        let primary = PostgresServer::start_primary(&[("max_connections", "400")]).await;
+        let standby = primary.start_standby().await;
+        let url = standby.url();
+        standby.server().kill().await;
+        let database = primary.database().await;
+        run(&mut database.connect().await, "create table kept (id int)")
+            .await
+            .unwrap();
+        standby.server().start_again().await;
+        primary.restart(Stop::Fast).await;
+        standby.wait_until_caught_up().await;
+        assert_eq!(standby.url(), url);
+        let mut reader = PgConnection::connect(&standby.url_of(&database))
+            .await
+            .unwrap();
+        assert_eq!(count(&mut reader).await, 0);
+    }
+
+    #[tokio::test]
+    async fn all_die_with_their_process_by_kill_9() {
+        for what in ["pooler", "standby"] {
+            let (mut holder, pids) = hold(what);
+            holder.kill().unwrap();
+            holder.wait().unwrap();
+            eventually(PATIENCE, async || {
+                !pids.iter().any(|pid| signal::is_alive(*pid))
+            })
+            .await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_process_leaves_is_swept() {
+        for what in ["pooler", "standby"] {
+            let (mut holder, pids) = hold(what);
+            // SIGKILL ends a pooler even if it is paused; a paused server does not hear that its
+            // owner died.
+            pids.iter().for_each(|pid| signal::pause(*pid));
+            holder.kill().unwrap();
+            holder.wait().unwrap();
+            assert!(pids.iter().any(|pid| signal::is_alive(*pid)));
+
+            let server = PostgresServer::shared().await;
+            let _pooler = PgBouncer::start(&server, PoolMode::Session).await;
+
+            assert!(!pids.iter().any(|pid| signal::is_alive(*pid)));
+        }
+    }
+
+    fn hold(what: &str) -> (Child, Vec<i32>) {
+        let mut holder = Command::new(env!("CARGO_BIN_EXE_hold-server"))
+            .arg(what)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let pids: Vec<i32> = line
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect();
+        assert!(pids.len() > 4, "{pids:?}");
+        assert!(pids.iter().all(|pid| signal::is_alive(*pid)), "{pids:?}");
+        (holder, pids)
+    }
+
+    async fn is_in_recovery(connection: &mut PgConnection) -> bool {
+        let statement = sqlx::raw_sql("select pg_is_in_recovery()");
+        connection.fetch_one(statement).await.unwrap().get(0)
+    }
+
+    async fn count(connection: &mut PgConnection) -> i64 {
+        let statement = sqlx::raw_sql("select count(*) from kept");
+        connection.fetch_one(statement).await.unwrap().get(0)
     }
 }

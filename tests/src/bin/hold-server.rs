@@ -1,6 +1,6 @@
-//! Starts a private server, and with it what the argument says (`pooler`), prints the pids of their
-//! processes, the postmaster first, and waits to be killed: for the test that servers die with the
-//! process that started them.
+//! Starts a private server, and with it what the argument says (`pooler` or `standby`), prints the
+//! pids of their processes, the postmaster first, and waits to be killed: for the test that servers
+//! die with the process that started them.
 
 #![allow(clippy::expect_used, reason = "support for tests")]
 
@@ -15,15 +15,23 @@ use sqlock_tests::{PgBouncer, PoolMode, PostgresServer};
 async fn main() -> io::Result<()> {
     let server = PostgresServer::start(&[]).await;
     let mut pids = server.processes();
-    let mut pooler = None;
     match env::args().nth(1).as_deref() {
-        None => {}
+        None => wait(&pids),
         Some("pooler") => {
-            let started = PgBouncer::start(&server, PoolMode::Transaction).await;
-            pids.push(pooler.insert(started).pid());
+            let pooler = PgBouncer::start(&server, PoolMode::Transaction).await;
+            pids.push(pooler.pid());
+            wait(&pids)
         }
-        Some(other) => return Err(io::Error::other(format!("what is {other}?"))),
+        Some("standby") => {
+            let standby = server.start_standby().await;
+            pids.extend(standby.server().processes());
+            wait(&pids)
+        }
+        Some(other) => Err(io::Error::other(format!("what is {other}?"))),
     }
+}
+
+fn wait(pids: &[i32]) -> io::Result<()> {
     let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
     writeln!(io::stdout(), "{}", pids.join(" "))?;
     // Forever: standard input stays open as long as the test wants.

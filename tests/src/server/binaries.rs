@@ -28,6 +28,10 @@ impl Binaries {
         self.directory.join("postgres")
     }
 
+    pub(super) fn pg_basebackup(&self) -> PathBuf {
+        self.directory.join("pg_basebackup")
+    }
+
     /// What `initdb --version` says, such as `initdb (PostgreSQL) 17.5`.
     pub(super) fn version(&self) -> Result<String> {
         let initdb = self.initdb();

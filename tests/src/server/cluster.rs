@@ -46,6 +46,32 @@ pub(super) fn create(
     Ok(directory)
 }
 
+/// Makes the data directory of a streaming standby: a copy of a running primary's.
+pub(super) fn copy(
+    binaries: &Binaries,
+    account: &Account,
+    primary_port: u16,
+) -> Result<ServerDirectory> {
+    let scratch = Scratch::lock()?;
+    scratch.sweep()?;
+    let directory = scratch.server_directory()?;
+    drop(scratch);
+
+    account.give(directory.path())?;
+    let mut copy = Command::new(binaries.pg_basebackup());
+    copy.args(["--host=127.0.0.1", "--username=postgres", "--port"])
+        .arg(primary_port.to_string())
+        .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"])
+        .arg("--pgdata")
+        .arg(directory.data())
+        .current_dir("/");
+    account.apply(&mut copy);
+    run(&mut copy)?;
+    // The primary's settings are in the copy. All are the standby's too, but where its socket is.
+    append(&directory, &[socket_directory(&directory)?])?;
+    Ok(directory)
+}
+
 fn template(scratch: &Scratch, binaries: &Binaries, account: &Account) -> Result<PathBuf> {
     let version: String = binaries
         .version()?
@@ -85,17 +111,22 @@ fn template(scratch: &Scratch, binaries: &Binaries, account: &Account) -> Result
 }
 
 fn configure(directory: &ServerDirectory, settings: &[(String, String)]) -> Result<()> {
+    let own = settings.iter();
+    let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
+    let common = SETTINGS.iter().copied();
+    let socket = [socket_directory(directory)?];
+    let all: Vec<_> = common.chain(socket).chain(own).collect();
+    append(directory, &all)
+}
+
+fn socket_directory(directory: &ServerDirectory) -> Result<(&str, &str)> {
+    Ok(("unix_socket_directories", path_text(directory.path())?))
+}
+
+fn append(directory: &ServerDirectory, settings: &[(&str, &str)]) -> Result<()> {
     let mut text = String::from("\n");
-    for (name, value) in SETTINGS {
-        write_setting(&mut text, name, value)?;
-    }
-    write_setting(
-        &mut text,
-        "unix_socket_directories",
-        path_text(directory.path())?,
-    )?;
     for (name, value) in settings {
-        write_setting(&mut text, name, value)?;
+        writeln!(text, "{name} = '{}'", value.replace('\'', "''"))?;
     }
     let file = directory.data().join("postgresql.conf");
     OpenOptions::new()
@@ -103,11 +134,6 @@ fn configure(directory: &ServerDirectory, settings: &[(String, String)]) -> Resu
         .open(&file)
         .and_then(|mut conf| conf.write_all(text.as_bytes()))
         .with_context(|| format!("cannot write {}", file.display()))
-}
-
-fn write_setting(text: &mut String, name: &str, value: &str) -> Result<()> {
-    writeln!(text, "{name} = '{}'", value.replace('\'', "''"))?;
-    Ok(())
 }
 
 fn path_text(path: &Path) -> Result<&str> {

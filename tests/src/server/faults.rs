@@ -71,15 +71,16 @@ impl PostgresServer {
         self.local().processes()
     }
 
-    fn local(&self) -> &Local {
+    pub(super) fn local(&self) -> &Local {
         assert!(
             self.role == Role::Private,
-            "faults are for private servers, which PostgresServer::start makes; this one is shared",
+            "faults and standbys are for private servers, which PostgresServer::start makes; \
+             this one is shared",
         );
         match &*self.kind {
             Kind::Local(local) => local,
             Kind::Url(_) | Kind::Container(_) => panic!(
-                "only a server of local binaries can be stopped, paused or killed; \
+                "only a server of local binaries can be stopped, paused or killed, or have a standby; \
                  apt-get install postgresql brings them"
             ),
         }

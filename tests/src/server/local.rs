@@ -27,6 +27,17 @@ impl Local {
     pub(super) fn start(binaries: Binaries, settings: &[(String, String)]) -> Result<Self> {
         let account = Account::for_server()?;
         let directory = cluster::create(&binaries, &account, settings)?;
+        Self::run(binaries, account, directory)
+    }
+
+    /// A streaming standby of this server.
+    pub(super) fn start_standby(&self) -> Result<Self> {
+        let (binaries, account) = (self.binaries.clone(), self.account.clone());
+        let directory = cluster::copy(&binaries, &account, self.port)?;
+        Self::run(binaries, account, directory)
+    }
+
+    fn run(binaries: Binaries, account: Account, directory: ServerDirectory) -> Result<Self> {
         let (port, postmaster) =
             on_free_port(|port| postmaster::start(&binaries, &account, &directory, port))?;
         Ok(Self {

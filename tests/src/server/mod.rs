@@ -65,6 +65,18 @@ impl PostgresServer {
         blocking(move || launch(Source::of_private_server()?, &settings, Role::Private)).await
     }
 
+    /// A server of its own that follows this private one.
+    pub(crate) async fn start_follower(&self) -> Self {
+        // Refused here rather than on the thread, so that it is the test that panics.
+        self.local();
+        let primary = self.clone();
+        let local = blocking(move || primary.local().start_standby()).await;
+        Self {
+            kind: Arc::new(Kind::Local(local)),
+            role: Role::Private,
+        }
+    }
+
     /// A new database of this server.
     pub async fn database(&self) -> TestDatabase {
         TestDatabase::create_on(self).await
