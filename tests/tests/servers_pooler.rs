@@ -176,10 +176,13 @@ async fn a_paused_pooler_answers_once_resumed_and_a_setting_lasts_until_reload()
     waits.await.unwrap_err();
 }
 
-#[test]
-fn no_pooler_to_be_had_says_what_to_install() {
+#[tokio::test]
+async fn no_pooler_to_be_had_says_what_to_install() {
+    let server = PostgresServer::shared().await;
     let output = Command::new(env!("CARGO_BIN_EXE_hold-server"))
-        .arg("pooler")
+        .arg("shared-pooler")
+        .env("SQLOCK_TEST_POSTGRES_SOURCE", "url")
+        .env("SQLOCK_TEST_POSTGRES_URL", server.url())
         // Where no engine listens: neither a binary nor a container.
         .env("SQLOCK_TEST_PGBOUNCER_SOURCE", "container")
         .env("DOCKER_HOST", "tcp://127.0.0.1:1")

@@ -1,6 +1,6 @@
-//! Starts a private server, and with it what the argument says (`pooler` or `standby`), prints the
-//! pids of their processes, the postmaster first, and waits to be killed: for the test that servers
-//! die with the process that started them.
+//! Starts a private server, and with it what the argument says (`pooler` or `standby`), or only a
+//! pooler of the shared one (`shared-pooler`); prints the pids of their processes, the postmaster
+//! first, and waits to be killed: for the test that servers die with the process that started them.
 
 #![allow(clippy::expect_used, reason = "support for tests")]
 
@@ -13,19 +13,24 @@ use sqlock_tests::{PgBouncer, PoolMode, PostgresServer};
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
-    let server = PostgresServer::start(&[]).await;
-    let mut pids = server.processes();
     match env::args().nth(1).as_deref() {
-        None => wait(&pids),
+        None => wait(&PostgresServer::start(&[]).await.processes()),
         Some("pooler") => {
+            let server = PostgresServer::start(&[]).await;
             let pooler = PgBouncer::start(&server, PoolMode::Transaction).await;
+            let mut pids = server.processes();
             pids.push(pooler.pid());
             wait(&pids)
         }
+        Some("shared-pooler") => {
+            let server = PostgresServer::shared().await;
+            let pooler = PgBouncer::start(&server, PoolMode::Transaction).await;
+            wait(&[pooler.pid()])
+        }
         Some("standby") => {
-            let standby = server.start_standby().await;
-            pids.extend(standby.server().processes());
-            wait(&pids)
+            let primary = PostgresServer::start_primary(&[]).await;
+            let standby = primary.start_standby().await;
+            wait(&[primary.processes(), standby.server().processes()].concat())
         }
         Some(other) => Err(io::Error::other(format!("what is {other}?"))),
     }
