@@ -19,6 +19,7 @@ chapters! {
     keys = "keys.md",
     leases = "leases.md",
     operations = "operations.md",
+    own_transaction = "own-transaction.md",
     testing = "testing.md",
     waiting = "waiting.md",
 }
