@@ -99,8 +99,9 @@ impl LockIn {
     ///
     /// # Cancel safety
     ///
-    /// Dropped midway, it is not known which of the keys are held until the transaction ends, or
-    /// whether it has failed: roll it back.
+    /// Dropped midway, it is not known which of the keys are held, or whether the transaction has
+    /// failed. Drop the transaction, which rolls it back; sqlx's `rollback` may give the error of the
+    /// statement that was under way.
     pub async fn try_lock(
         self,
         connection: &mut PgConnection,
