@@ -34,7 +34,7 @@
 //!
 //! sqlock_conformance::conformance! {
 //!     harness = Memory,
-//!     capabilities = [advisory_ids, inspect, loss, shared, shutdown, tokens, writers_first],
+//!     capabilities = [advisory_ids, inspect, loss, rebirth, shared, shutdown, tokens, writers_first],
 //! }
 //! # fn main() {}
 //! ```
@@ -48,6 +48,7 @@
 //! | `advisory_ids` | keys are PostgreSQL's advisory ids: a name and its number are one lock |
 //! | `inspect` | the backend tells who holds a lock ([`InspectBackend`](sqlock_core::InspectBackend)) |
 //! | `loss` | the harness can break a holder's connection ([`LossHarness`]) |
+//! | `rebirth` | a node goes on, on another runtime, where its own was shut down |
 //! | `shared` | there is a shared mode ([`SharedBackend`](sqlock_core::SharedBackend)) |
 //! | `shutdown` | a shut-down ends what guards hold, and does not wait for their owners |
 //! | `tokens` | guards carry fencing tokens |

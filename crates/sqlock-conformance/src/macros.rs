@@ -98,7 +98,6 @@ macro_rules! __cases {
                 shutdown_of_the_runtime_frees_its_guards,
                 shutdown_of_the_runtime_ends_its_waiters,
                 shutdown_of_the_runtime_under_load,
-                a_node_outlives_its_runtime,
             ],
             sends: [
                 every_future_and_guard_is_send,
@@ -135,6 +134,13 @@ macro_rules! __cases {
                 all_is_lost_together,
                 waiters_survive_a_broken_connection,
                 no_signal_after_a_normal_end,
+            ],
+        }
+    };
+    (rebirth) => {
+        $crate::__emit! {
+            rebirth: [
+                a_node_outlives_its_runtime,
             ],
         }
     };
@@ -186,7 +192,7 @@ macro_rules! __cases {
             "there is no capability `",
             stringify!($unknown),
             "`; ",
-            "there are advisory_ids, inspect, loss, shared, shutdown, tokens and writers_first",
+            "there are advisory_ids, inspect, loss, rebirth, shared, shutdown, tokens and writers_first",
         ));
     };
 }

@@ -18,7 +18,7 @@ mod without_a_flaw {
 
     sqlock_conformance::conformance! {
         harness = FlawedWorld<Sound>,
-        capabilities = [advisory_ids, inspect, loss, shared, shutdown, tokens, writers_first],
+        capabilities = [advisory_ids, inspect, loss, rebirth, shared, shutdown, tokens, writers_first],
     }
 }
 
@@ -160,7 +160,7 @@ convict! {
         several::all_or_none,
         cancellation::of_a_try_that_is_refused,
     ]
-    bound_to_its_runtime BoundToItsRuntime: [runtimes::a_node_outlives_its_runtime]
+    bound_to_its_runtime BoundToItsRuntime: [rebirth::a_node_outlives_its_runtime]
     shutdown_keeps ShutdownKeeps: [
         shutdown::what_is_held_is_free_when_it_returns,
         shutdown::guards_are_told,

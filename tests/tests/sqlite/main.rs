@@ -18,5 +18,5 @@ use harness::Sqlite;
 
 sqlock_conformance::conformance! {
     harness = Sqlite,
-    capabilities = [inspect, loss, shutdown, tokens],
+    capabilities = [inspect, loss, rebirth, shutdown, tokens],
 }

@@ -14,5 +14,5 @@ use harness::Ttl;
 
 sqlock_conformance::conformance! {
     harness = Ttl,
-    capabilities = [inspect, loss, shutdown, tokens],
+    capabilities = [inspect, loss, rebirth, shutdown, tokens],
 }

@@ -9,6 +9,7 @@ pub mod inspect;
 pub mod keys;
 pub mod load;
 pub mod loss;
+pub mod rebirth;
 pub mod release;
 pub mod runtimes;
 pub mod sends;
