@@ -21,5 +21,6 @@ chapters! {
     operations = "operations.md",
     own_transaction = "own-transaction.md",
     testing = "testing.md",
+    transaction_locks = "transaction-locks.md",
     waiting = "waiting.md",
 }

@@ -26,7 +26,7 @@ const UNDO: &str = "rollback to savepoint sqlock; release savepoint sqlock";
 /// How locks are taken in a transaction of your own. [`try_lock_in`] and its kind are short for it.
 ///
 /// The locks are held until the transaction ends, or goes back to a savepoint that was set before
-/// they were taken ([PostgreSQL manual, 13.3.5]): a `ROLLBACK TO SAVEPOINT`, or the roll-back of a
+/// they were taken ([PostgreSQL, advisory locks]): a `ROLLBACK TO SAVEPOINT`, or the roll-back of a
 /// nested transaction of sqlx's, frees them. A transaction takes its own lock again at once.
 ///
 /// ```no_run
@@ -39,7 +39,7 @@ const UNDO: &str = "rollback to savepoint sqlock; release savepoint sqlock";
 /// # Ok(()) }
 /// ```
 ///
-/// [PostgreSQL manual, 13.3.5]: https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
+/// [PostgreSQL, advisory locks]: https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
 #[derive(Debug, Clone, Copy)]
 #[must_use = "options do nothing until `lock` or `try_lock` is called"]
 pub struct LockIn {
@@ -71,10 +71,10 @@ impl LockIn {
     /// At REPEATABLE READ and SERIALIZABLE too. The default is to refuse them.
     ///
     /// There, all that the transaction reads is as of its first statement, which comes before the
-    /// lock: it does not see what the last holder wrote meanwhile ([PostgreSQL manual, 13.2.2]).
+    /// lock: it does not see what the last holder wrote meanwhile ([PostgreSQL, Repeatable Read]).
     /// What it writes over that fails, with 40001; what it only reads is old.
     ///
-    /// [PostgreSQL manual, 13.2.2]: https://www.postgresql.org/docs/current/transaction-iso.html#XACT-REPEATABLE-READ
+    /// [PostgreSQL, Repeatable Read]: https://www.postgresql.org/docs/current/transaction-iso.html#XACT-REPEATABLE-READ
     pub fn at_any_isolation(mut self) -> Self {
         self.snapshot = Snapshot::MayBeOlder;
         self
@@ -113,11 +113,11 @@ impl LockIn {
 
     /// Waits until all of the keys are had, for as long as `wait` says.
     ///
-    /// It waits in the server, by a `lock_timeout` that is as before afterwards ([PostgreSQL manual,
-    /// 20.11]); a `statement_timeout` of the caller's that is shorter ends the wait too. Keys are
+    /// It waits in the server, by a `lock_timeout` that is as before afterwards ([PostgreSQL,
+    /// `lock_timeout`]); a `statement_timeout` of the caller's that is shorter ends the wait too. Keys are
     /// taken in one order, and those that are had are kept while the next is waited for.
     ///
-    /// [PostgreSQL manual, 20.11]: https://www.postgresql.org/docs/current/runtime-config-client.html#GUC-LOCK-TIMEOUT
+    /// [PostgreSQL, `lock_timeout`]: https://www.postgresql.org/docs/current/runtime-config-client.html#GUC-LOCK-TIMEOUT
     ///
     /// # Errors
     ///
