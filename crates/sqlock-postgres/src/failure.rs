@@ -2,7 +2,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use sqlock_core::{BoxError, Error};
 
-use crate::{LOCK_MEMORY_SETTING, startup::refused_parameter};
+use crate::{LOCK_MEMORY_SETTING, startup::refused_by_pooler};
 
 /// What an error of sqlx means for the locks of its connection.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ impl Failure {
     #[must_use]
     pub fn error(&self, backend: &'static str, operation: &'static str) -> Error {
         let (Self::Connection(error) | Self::Statement(error)) = self;
-        if let Some(refused) = refused_parameter(error) {
+        if let Some(refused) = refused_by_pooler(error) {
             return refused;
         }
         let passes = is_passing(error);

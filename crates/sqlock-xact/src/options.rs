@@ -48,6 +48,8 @@ impl XactOptions {
     /// Whether the server is looked at before the first lock. The default is [`Preflight::Check`]:
     /// two round trips, which refuse a standby, and engines whose advisory locks of transactions
     /// are none.
+    ///
+    /// A standby is refused in any case, at every try: the pool may come to one later.
     pub fn preflight(mut self, preflight: Preflight) -> Self {
         self.preflight = preflight;
         self

@@ -14,7 +14,7 @@ use crate::{
     BACKEND,
     outcome::{no_connection, of_acquire},
     register::Register,
-    statement::BEGIN,
+    statement::{BEGIN, STANDBY, TAKEN},
 };
 
 /// The right to one of the pool's connections, until it is given back.
@@ -88,8 +88,11 @@ impl Source {
         let row = sqlx::raw_sql(AssertSqlSafe(sql))
             .fetch_one(&mut **transaction)
             .await;
-        let refused = row.and_then(|row| row.try_get::<i32, _>(1));
-        Ok(refused.map_err(Failed::of)? == 0)
+        let status = row.and_then(|row| row.try_get::<i32, _>(1));
+        match status.map_err(Failed::of)? {
+            STANDBY => Err(Failed::Finally(Error::Standby)),
+            status => Ok(status == TAKEN),
+        }
     }
 
     async fn look(&self) -> Result<(), Failed> {

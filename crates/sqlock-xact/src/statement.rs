@@ -15,6 +15,11 @@ pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// Ends the transaction, whatever savepoints are open, and leaves an empty one for sqlx to end.
 pub(crate) const ROLL_BACK: &str = "rollback and chain";
 
+/// A try's answer: the server is a standby, whose locks are its own. It was a primary before, perhaps.
+pub(crate) const STANDBY: i32 = -2;
+/// A try's answer: all keys are had.
+pub(crate) const TAKEN: i32 = 0;
+
 /// A value that only this transaction has. It is gone with the transaction, whoever ends it.
 #[derive(Debug, Clone)]
 pub(crate) struct Sentinel(String);
@@ -24,14 +29,15 @@ impl Sentinel {
         Self(format!("{:032x}", rand::random::<u128>()))
     }
 
-    /// One row: the sentinel's, and what [`push_tries`] gives, 0 where all keys are had.
+    /// One row: the sentinel's, and [`STANDBY`], [`TAKEN`], or what [`push_tries`] gives.
     pub(crate) fn try_all(&self, keys: &[LockKey], mode: Mode) -> String {
         let mut sql = format!(
-            "select pg_catalog.set_config('sqlock.guard', '{}', true), case ",
+            "select pg_catalog.set_config('sqlock.guard', '{}', true), case \
+             when pg_catalog.pg_is_in_recovery() then {STANDBY} ",
             self.0
         );
         push_tries(&mut sql, keys, mode, 1);
-        sql.push_str("else 0 end");
+        write!(sql, "else {TAKEN} end").ok();
         sql
     }
 
@@ -97,6 +103,7 @@ mod tests {
         assert_eq!(
             sql,
             "select pg_catalog.set_config('sqlock.guard', 's', true), case \
+             when pg_catalog.pg_is_in_recovery() then -2 \
              when pg_catalog.pg_try_advisory_xact_lock_shared('-9223372036854775808'::bigint) \
              is not true then 1 \
              when pg_catalog.pg_try_advisory_xact_lock_shared('-1'::int, '2'::int) \

@@ -2,11 +2,9 @@ use sqlock_core::{Error, LockKey, Mode, Result};
 use sqlx::{Row, postgres::PgRow};
 
 use super::UNDO;
-use crate::statement::push_tries;
+use crate::statement::{STANDBY, TAKEN, push_tries};
 
-const STANDBY: i32 = -2;
 const STALE: i32 = -1;
-const TAKEN: i32 = 0;
 
 /// What the transaction may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
