@@ -142,13 +142,13 @@ fn one_budget_for_all_keys() {
             holders.push(holder);
         }
         let mut transaction = world.pool(1).begin().await.unwrap();
-        let budget = Duration::from_millis(400);
+        let budget = Duration::from_secs(1);
         let started = Instant::now();
         // one becomes free after the other, faster than the budget, but not all of them
         let (waited, ()) =
             tokio::join!(lock_all_in(&mut transaction, [1, 2, 3, 4], budget), async {
                 for holder in holders.drain(..3) {
-                    sleep(Duration::from_millis(110)).await;
+                    sleep(Duration::from_millis(300)).await;
                     drop(holder);
                 }
             });
@@ -156,8 +156,8 @@ fn one_budget_for_all_keys() {
         let Err(Error::Timeout { waited, .. }) = waited else {
             panic!("{waited:?}");
         };
-        assert!(waited >= Duration::from_millis(380), "{waited:?}");
-        assert!(took < Duration::from_millis(1500), "{took:?}");
+        assert!(waited >= Duration::from_millis(950), "{waited:?}");
+        assert!(took < Duration::from_millis(1600), "{took:?}");
         // what it had meanwhile is free
         let mut other = world.database.connect().await;
         for key in 1..=3 {
