@@ -36,6 +36,8 @@ use crate::{
 ///   the pool has none to give, a try waits for as long as the pool's `acquire_timeout` says, and
 ///   whoever has a budget no longer than that; the error is [`Error::Unavailable`], and says so.
 /// - Nested transactions, `guard.connection().begin()`, are savepoints.
+/// - A pool's connections live on the runtime that made them, and so do the locks on them: where it
+///   is shut down they are closed, and rolled back by the server.
 ///
 /// In a transaction of your own, take locks with [`try_lock_in`](crate::try_lock_in) and its kind.
 pub struct XactBackend {
