@@ -19,6 +19,7 @@ mod losses;
 mod poolers;
 mod pools;
 mod savepoints;
+mod shutdown;
 mod standbys;
 #[path = "../support/mod.rs"]
 mod support;
