@@ -20,3 +20,4 @@ mod schedules;
 mod table;
 mod text;
 mod tools;
+mod waiters;

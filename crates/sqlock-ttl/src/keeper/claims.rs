@@ -2,39 +2,35 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlock_core::{Error, FencingToken, LockGuard, LossCause, LostSender, Result};
+use sqlock_core::{Error, FencingToken, LockGuard, LostSender, Result};
 use tokio::time::Instant;
 
 use super::{
-    book::{Book, Lease, Outage, Release},
+    book::{Book, Lease, Release, State},
     waiter::Waiter,
 };
 use crate::{
     TtlHeld,
     clock::{Deadline, Moment},
-    store::{Claim, Claimed, Exchanged, GiveBack, GivenBack, LeaseId, Owner},
+    store::{Claim, Claimed, Exchanged, GiveBack, LeaseId, Owner},
 };
 
 /// More rows in one transaction gain nothing, and delay those who come after.
 const MAX_ROWS: usize = 512;
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Before a lease is given back again whose row somebody had locked.
-const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The content of one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    releases: Vec<Release>,
-    requests: Vec<Claimant>,
+    pub(super) releases: Vec<Release>,
+    pub(super) requests: Vec<Claimant>,
 }
 
 /// A request whose rows are claimed.
 #[derive(Debug)]
-struct Claimant {
-    waiter: Waiter,
+pub(super) struct Claimant {
+    pub(super) waiter: Waiter,
     owner: Owner,
-    ttl: Duration,
+    pub(super) ttl: Duration,
     hold_at_least: Duration,
 }
 
@@ -65,7 +61,7 @@ impl Claimant {
         })
     }
 
-    fn ids(&self) -> Vec<LeaseId> {
+    pub(super) fn ids(&self) -> Vec<LeaseId> {
         let owner = &self.owner;
         let ids = self.waiter.rows.iter().map(|row| LeaseId {
             row: Arc::clone(row),
@@ -173,8 +169,12 @@ impl Book {
     }
 
     fn claimed(&mut self, claimant: Claimant, claimed: &[Claimed], sent: Moment, now: Instant) {
-        for row in claimant.waiter.rows.iter() {
-            self.entries.entry(Arc::clone(row)).or_default().is_claimed = false;
+        self.unclaim(&claimant.waiter);
+        if !matches!(self.state, State::Open) {
+            // what came through after a shut-down is nobody's
+            self.take_back(claimant.ids(), claimant.ttl, now);
+            let refusal = Err(self.was_shut_down());
+            return self.answer(claimant.waiter, refusal);
         }
         let tokens = claimed.iter().map(|answer| match answer {
             Claimed::Granted(token) => Some(*token),
@@ -193,6 +193,12 @@ impl Book {
                 }
                 self.refused(claimant.waiter, claimed, now);
             }
+        }
+    }
+
+    pub(super) fn unclaim(&mut self, waiter: &Waiter) {
+        for row in waiter.rows.iter() {
+            self.entries.entry(Arc::clone(row)).or_default().is_claimed = false;
         }
     }
 
@@ -234,13 +240,13 @@ impl Book {
         }
     }
 
-    fn answer(&mut self, waiter: Waiter, answer: Result<Option<LockGuard<TtlHeld>>>) {
+    pub(super) fn answer(&mut self, waiter: Waiter, answer: Result<Option<LockGuard<TtlHeld>>>) {
         let rows = Arc::clone(&waiter.rows);
         waiter.answer.send(answer).ok();
         rows.iter().for_each(|row| self.tidy(row));
     }
 
-    fn queue_again(&mut self, waiter: Waiter, row: Arc<str>) {
+    pub(super) fn queue_again(&mut self, waiter: Waiter, row: Arc<str>) {
         let rows = Arc::clone(&waiter.rows);
         self.enqueue(row, waiter);
         rows.iter().for_each(|row| self.tidy(row));
@@ -298,118 +304,5 @@ impl Book {
         });
         // a caller who has gone away drops the guard, whose release comes back as a command
         answer.send(Ok(Some(guard))).ok();
-    }
-
-    /// What became of the transaction is not known: what it may have taken is given back.
-    fn exchange_failed(&mut self, asked: Asked, error: &Arc<Error>, now: Instant) {
-        let hopeless = self.outage_goes_on(error, now);
-        for mut release in asked.releases {
-            if let Some((done, _)) = release.done.take() {
-                done.send(Err(self.again(error))).ok();
-            }
-            if release.until > now {
-                self.releases.push_back(release);
-            }
-        }
-        for claimant in asked.requests {
-            for row in claimant.waiter.rows.iter() {
-                self.entries.entry(Arc::clone(row)).or_default().is_claimed = false;
-            }
-            self.take_back(claimant.ids(), claimant.ttl, now);
-            if claimant.waiter.waits() && !hopeless {
-                let row = Arc::clone(&claimant.waiter.rows[0]);
-                self.entries
-                    .entry(row)
-                    .or_default()
-                    .enqueue(claimant.waiter);
-            } else {
-                claimant.waiter.answer.send(Err(self.again(error))).ok();
-            }
-        }
-        if hopeless {
-            self.wanted.clear();
-            for entry in std::mem::take(&mut self.entries).into_values() {
-                for waiter in entry.queue {
-                    waiter.answer.send(Err(self.again(error))).ok();
-                }
-            }
-            self.restore_held();
-        }
-    }
-
-    fn outage_goes_on(&mut self, error: &Error, now: Instant) -> bool {
-        let (began, pause) = match self.outage {
-            None => (now, FIRST_PAUSE),
-            Some(outage) => (outage.began, (outage.pause * 2).min(LONGEST_PAUSE)),
-        };
-        self.outage = Some(Outage {
-            began,
-            again_at: now + pause,
-            pause,
-        });
-        !error.is_retryable() || now.duration_since(began) >= self.options.outage_limit
-    }
-
-    fn restore_held(&mut self) {
-        for (grant, lease) in &self.leases {
-            for id in &lease.ids {
-                self.entries
-                    .entry(Arc::clone(&id.row))
-                    .or_default()
-                    .won(*grant);
-            }
-        }
-    }
-
-    pub(super) fn take_back(&mut self, ids: Vec<LeaseId>, ttl: Duration, now: Instant) {
-        let items = ids.into_iter().map(|lease| GiveBack {
-            lease,
-            hold_at_least: Duration::ZERO,
-        });
-        self.releases.push_back(Release {
-            items: items.collect(),
-            done: None,
-            not_before: None,
-            until: now + ttl,
-        });
-    }
-
-    fn given_back(&mut self, releases: Vec<Release>, outcomes: &[GivenBack], now: Instant) {
-        let mut outcomes = outcomes.iter();
-        for mut release in releases {
-            let count = release.items.len();
-            let parts: Vec<_> = outcomes.by_ref().take(count).copied().collect();
-            if parts.contains(&GivenBack::NotOurs)
-                && let Some((done, key)) = release.done.take()
-            {
-                let cause = LossCause::TakenOver;
-                done.send(Err(Error::Lost { key, cause })).ok();
-            }
-            let mut busy = parts.iter().map(|part| *part == GivenBack::Busy);
-            release.items.retain(|_| busy.next().unwrap_or(false));
-            if !release.items.is_empty() && release.until > now {
-                release.not_before = Some(now + BUSY_PAUSE);
-                self.releases.push_back(release);
-            } else if let Some((done, _)) = release.done {
-                done.send(Ok(())).ok();
-            }
-        }
-    }
-
-    /// The same error for one more caller.
-    pub(super) fn again(&self, error: &Arc<Error>) -> Error {
-        let source = Box::new(Arc::clone(error));
-        if error.is_retryable() {
-            Error::Unavailable {
-                backend: self.backend,
-                source,
-            }
-        } else {
-            Error::Backend {
-                backend: self.backend,
-                operation: "acquire",
-                source,
-            }
-        }
     }
 }

@@ -2,14 +2,20 @@
 
 use std::time::Duration;
 
-use sqlock_core::{LossCause, Result};
+use sqlock_core::{Error, LossCause, Result};
 use tokio::time::Instant;
 
 use super::{
     book::{Book, Lease, Release, State},
     waiter::Entry,
 };
-use crate::{command::Done, store::GiveBack};
+use crate::{
+    command::Done,
+    store::{GiveBack, GivenBack, LeaseId},
+};
+
+/// Before a lease is given back again whose row somebody had locked.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 impl Book {
     /// By the grant's number: an unknown one was released before.
@@ -31,13 +37,53 @@ impl Book {
         if lease.deadline.has_passed() {
             if let Some((done, key)) = release.done.take() {
                 let cause = LossCause::Expired;
-                done.send(Err(sqlock_core::Error::Lost { key, cause })).ok();
+                done.send(Err(Error::Lost { key, cause })).ok();
             }
             lease.lost.lose(LossCause::Expired);
         } else {
             lease.lost.released();
         }
         self.releases.push_back(release);
+    }
+
+    pub(super) fn take_back(&mut self, ids: Vec<LeaseId>, ttl: Duration, now: Instant) {
+        let items = ids.into_iter().map(|lease| GiveBack {
+            lease,
+            hold_at_least: Duration::ZERO,
+        });
+        self.releases.push_back(Release {
+            items: items.collect(),
+            done: None,
+            not_before: None,
+            until: now + ttl,
+        });
+    }
+
+    pub(super) fn given_back(
+        &mut self,
+        releases: Vec<Release>,
+        outcomes: &[GivenBack],
+        now: Instant,
+    ) {
+        let mut outcomes = outcomes.iter();
+        for mut release in releases {
+            let count = release.items.len();
+            let parts: Vec<_> = outcomes.by_ref().take(count).copied().collect();
+            if parts.contains(&GivenBack::NotOurs)
+                && let Some((done, key)) = release.done.take()
+            {
+                let cause = LossCause::TakenOver;
+                done.send(Err(Error::Lost { key, cause })).ok();
+            }
+            let mut busy = parts.iter().map(|part| *part == GivenBack::Busy);
+            release.items.retain(|_| busy.next().unwrap_or(false));
+            if !release.items.is_empty() && release.until > now {
+                release.not_before = Some(now + BUSY_PAUSE);
+                self.releases.push_back(release);
+            } else if let Some((done, _)) = release.done {
+                done.send(Ok(())).ok();
+            }
+        }
     }
 
     pub(super) fn extend(&mut self, grant: u64, ttl: Duration, done: Done) {
@@ -94,7 +140,7 @@ impl Book {
             for done in told {
                 let outcome: Result<()> = match self.outage {
                     None => Ok(()),
-                    Some(_) => Err(sqlock_core::Error::Unavailable {
+                    Some(_) => Err(Error::Unavailable {
                         backend: self.backend,
                         source: "leases could not be given back, and run out".into(),
                     }),

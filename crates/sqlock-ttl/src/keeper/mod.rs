@@ -8,6 +8,7 @@
 mod book;
 mod claims;
 mod ending;
+mod outage;
 mod renewals;
 mod waiter;
 
