@@ -56,15 +56,15 @@ impl Leases {
         let keeper = self.keeper();
         let command = Command::Acquire {
             number,
-            request,
+            request: request.clone(),
             answer,
         };
         keeper.send(command).map_err(|_| self.gone())?;
         let mut pending = Pending {
             number,
+            request: Some(request),
             answered,
             keeper,
-            is_over: false,
         };
         let answer = match deadline {
             Some(deadline) if !deadline.has_passed() => {
@@ -76,7 +76,7 @@ impl Leases {
             // without a budget it is a try, which the keeper answers
             _ => (&mut pending.answered).await,
         };
-        pending.is_over = true;
+        pending.request = None;
         answer.map_err(|_| self.gone())?
     }
 
@@ -147,9 +147,9 @@ impl Current {
 /// A request under way. Dropped, it tells the keeper that nobody waits for the answer any more.
 struct Pending {
     number: u64,
+    request: Option<Request>,
     answered: oneshot::Receiver<Result<Option<LockGuard<TtlHeld>>>>,
     keeper: mpsc::UnboundedSender<Command>,
-    is_over: bool,
 }
 
 impl Pending {
@@ -162,10 +162,10 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if !self.is_over {
+        if let Some(request) = self.request.take() {
             self.answered.close();
             let number = self.number;
-            self.keeper.send(Command::Forget { number }).ok();
+            self.keeper.send(Command::Forget { number, request }).ok();
         }
     }
 }
@@ -177,3 +177,41 @@ impl fmt::Debug for Leases {
             .finish_non_exhaustive()
     }
 }
+
+/// What a backend of leases is to core, whatever its database.
+macro_rules! backend_of_leases {
+    ($backend:ty) => {
+        #[async_trait::async_trait]
+        impl sqlock_core::LockBackend for $backend {
+            type Held = crate::TtlHeld;
+
+            fn name(&self) -> &'static str {
+                self.leases.name()
+            }
+
+            async fn acquire(
+                &self,
+                request: sqlock_core::Request,
+            ) -> sqlock_core::Result<Option<sqlock_core::LockGuard<crate::TtlHeld>>> {
+                self.leases.acquire(request).await
+            }
+
+            async fn shutdown(&self) -> sqlock_core::Result<()> {
+                self.leases.shutdown().await
+            }
+        }
+
+        impl sqlock_core::LeaseBackend for $backend {}
+
+        #[async_trait::async_trait]
+        impl sqlock_core::InspectBackend for $backend {
+            async fn holders(
+                &self,
+                key: &sqlock_core::LockKey,
+            ) -> sqlock_core::Result<Vec<sqlock_core::Holder>> {
+                self.leases.holders(key).await
+            }
+        }
+    };
+}
+pub(crate) use backend_of_leases;

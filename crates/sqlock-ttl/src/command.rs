@@ -21,7 +21,7 @@ pub(crate) enum Command {
         answer: Answer,
     },
     /// The caller of this request has gone away.
-    Forget { number: u64 },
+    Forget { number: u64, request: Request },
     /// The grant is over. It is named by its number and not by its keys: sent twice, it must not
     /// release the next holder's lease.
     Release { grant: u64, done: Option<Done> },

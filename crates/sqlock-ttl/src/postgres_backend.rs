@@ -1,10 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use sqlock_core::{
-    Holder, InspectBackend, IntoLockKey, LeaseBackend, LockBackend, LockGuard, LockKey, Request,
-    Result,
-};
+use sqlock_core::{IntoLockKey, Result};
 use sqlock_postgres::{connect_options, plain_options};
 use sqlx::{
     Connection, PgPool,
@@ -12,8 +8,8 @@ use sqlx::{
 };
 
 use crate::{
-    LeaseOptions, LeaseRecord, TtlHeld,
-    backend::Leases,
+    LeaseOptions, LeaseRecord,
+    backend::{Leases, backend_of_leases},
     postgres::{PostgresStore, TableName},
     store::Store,
 };
@@ -189,28 +185,4 @@ impl TtlBackend {
     }
 }
 
-#[async_trait]
-impl LockBackend for TtlBackend {
-    type Held = TtlHeld;
-
-    fn name(&self) -> &'static str {
-        self.leases.name()
-    }
-
-    async fn acquire(&self, request: Request) -> Result<Option<LockGuard<TtlHeld>>> {
-        self.leases.acquire(request).await
-    }
-
-    async fn shutdown(&self) -> Result<()> {
-        self.leases.shutdown().await
-    }
-}
-
-impl LeaseBackend for TtlBackend {}
-
-#[async_trait]
-impl InspectBackend for TtlBackend {
-    async fn holders(&self, key: &LockKey) -> Result<Vec<Holder>> {
-        self.leases.holders(key).await
-    }
-}
+backend_of_leases!(TtlBackend);

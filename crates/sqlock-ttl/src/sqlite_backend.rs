@@ -1,15 +1,11 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use sqlock_core::{
-    Error, Holder, InspectBackend, IntoLockKey, LeaseBackend, LockBackend, LockGuard, LockKey,
-    Request, Result,
-};
+use sqlock_core::{Error, IntoLockKey, Result};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    LeaseOptions, LeaseRecord, TtlHeld,
-    backend::Leases,
+    LeaseOptions, LeaseRecord,
+    backend::{Leases, backend_of_leases},
     sqlite::{HostClock, LeaseFile, Place, SqliteStore, Statements},
     store::Store,
 };
@@ -187,28 +183,4 @@ impl SqliteBackend {
     }
 }
 
-#[async_trait]
-impl LockBackend for SqliteBackend {
-    type Held = TtlHeld;
-
-    fn name(&self) -> &'static str {
-        self.leases.name()
-    }
-
-    async fn acquire(&self, request: Request) -> Result<Option<LockGuard<TtlHeld>>> {
-        self.leases.acquire(request).await
-    }
-
-    async fn shutdown(&self) -> Result<()> {
-        self.leases.shutdown().await
-    }
-}
-
-impl LeaseBackend for SqliteBackend {}
-
-#[async_trait]
-impl InspectBackend for SqliteBackend {
-    async fn holders(&self, key: &LockKey) -> Result<Vec<Holder>> {
-        self.leases.holders(key).await
-    }
-}
+backend_of_leases!(SqliteBackend);

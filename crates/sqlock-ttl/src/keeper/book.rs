@@ -14,6 +14,7 @@ use crate::{
     clock::Deadline,
     command::{Command, Done},
     options::{LeaseOptions, check_request},
+    row_name::row_name,
     store::{GiveBack, LeaseId},
 };
 
@@ -115,8 +116,8 @@ impl Book {
                 request,
                 answer,
             } => self.request(Waiter::new(number, request, answer)),
-            Command::Forget { number } => {
-                for row in self.wanted.clone() {
+            Command::Forget { number, request } => {
+                for row in request.keys().iter().map(row_name) {
                     if let Some(entry) = self.entries.get_mut(&row) {
                         entry.queue.retain(|waiter| waiter.number != number);
                         self.tidy(&row);
