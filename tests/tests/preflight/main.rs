@@ -17,7 +17,6 @@ mod engines;
 mod fake;
 mod limits;
 mod poolers;
-mod replica;
 mod shadows;
 mod standby;
 mod starts;

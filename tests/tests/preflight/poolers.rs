@@ -6,12 +6,12 @@ use sqlock::{Error, Locks};
 use sqlock_postgres::preflight::{
     Backend, LockSupport, Pooler, examine, recommend, transaction_locks,
 };
-use sqlock_tests::TestDatabase;
+use sqlock_tests::{PoolMode, TestDatabase};
 use sqlx::postgres::PgPoolOptions;
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
-    bouncer::{Bouncer, Mode},
+    bouncer::Bouncer,
     clients::{answer, client, keep_busy, keep_in_transactions},
     starts::{cold_starts, refusal},
     support::{PATIENCE, SessionOptions, execute, run, within},
@@ -34,7 +34,7 @@ async fn all_are_refused(bouncer: &Bouncer, database: &TestDatabase) {
 fn cold_starts_through_an_idle_transaction_pooler_are_refused() {
     run(async || {
         let database = TestDatabase::create().await;
-        let bouncer = Bouncer::start(&database, Mode::Transaction, &[]).await;
+        let bouncer = Bouncer::start(&database, PoolMode::Transaction, &[]).await;
         all_are_refused(&bouncer, &database).await;
     });
 }
@@ -43,7 +43,7 @@ fn cold_starts_through_an_idle_transaction_pooler_are_refused() {
 fn cold_starts_through_a_busy_transaction_pooler_are_refused() {
     run(async || {
         let database = TestDatabase::create().await;
-        let bouncer = Bouncer::start(&database, Mode::Transaction, &[]).await;
+        let bouncer = Bouncer::start(&database, PoolMode::Transaction, &[]).await;
         let mut load = JoinSet::new();
         for _ in 0..8 {
             load.spawn(keep_busy(bouncer.url()));
@@ -58,7 +58,7 @@ fn cold_starts_through_a_busy_transaction_pooler_are_refused() {
 fn cold_starts_beside_thirty_clients_in_transactions_are_refused() {
     run(async || {
         let database = TestDatabase::create().await;
-        let bouncer = Bouncer::start(&database, Mode::Transaction, &[]).await;
+        let bouncer = Bouncer::start(&database, PoolMode::Transaction, &[]).await;
         let mut load = JoinSet::new();
         for _ in 0..30 {
             load.spawn(keep_in_transactions(bouncer.url()));
@@ -73,7 +73,8 @@ fn cold_starts_beside_thirty_clients_in_transactions_are_refused() {
 fn cold_starts_through_a_session_pooler_are_not_refused() {
     run(async || {
         let database = TestDatabase::create().await;
-        let bouncer = Bouncer::start(&database, Mode::Session, &["default_pool_size = 50"]).await;
+        let bouncer =
+            Bouncer::start(&database, PoolMode::Session, &[("default_pool_size", "50")]).await;
         let refused = cold_starts(&bouncer.url(), STARTS, 8).await;
         assert!(refused.is_empty(), "{refused:?}");
         database.wait_until_no_advisory_locks(PATIENCE).await;
@@ -84,11 +85,11 @@ fn cold_starts_through_a_session_pooler_are_not_refused() {
 fn pools_of_one_of_two_in_turn_and_of_statements_are_refused() {
     run(async || {
         for (mode, settings) in [
-            (Mode::Statement, &[][..]),
-            (Mode::Transaction, &["default_pool_size = 1"]),
+            (PoolMode::Statement, &[][..]),
+            (PoolMode::Transaction, &[("default_pool_size", "1")]),
             (
-                Mode::Transaction,
-                &["default_pool_size = 2", "server_round_robin = 1"],
+                PoolMode::Transaction,
+                &[("default_pool_size", "2"), ("server_round_robin", "1")],
             ),
         ] {
             let database = TestDatabase::create().await;
@@ -112,7 +113,7 @@ fn pools_of_one_of_two_in_turn_and_of_statements_are_refused() {
 fn what_a_session_lock_does_through_a_transaction_pooler_and_what_is_said() {
     run(async || {
         let database = TestDatabase::create().await;
-        let bouncer = Bouncer::start(&database, Mode::Transaction, &[]).await;
+        let bouncer = Bouncer::start(&database, PoolMode::Transaction, &[]).await;
         let (mut one, mut other) = (client(&bouncer.url()).await, client(&bouncer.url()).await);
         // case 2: both have it, on one server connection
         for client in [&mut one, &mut other] {
@@ -144,8 +145,8 @@ fn what_a_session_lock_does_through_a_transaction_pooler_and_what_is_said() {
 fn a_pooler_that_answers_nobody_grants_nothing() {
     run(async || {
         let database = TestDatabase::create().await;
-        let settings = ["default_pool_size = 2"];
-        let bouncer = Bouncer::start(&database, Mode::Transaction, &settings).await;
+        let settings = [("default_pool_size", "2")];
+        let bouncer = Bouncer::start(&database, PoolMode::Transaction, &settings).await;
         let (mut one, mut other) = (client(&bouncer.url()).await, client(&bouncer.url()).await);
         execute(&mut one, "begin; select 1").await;
         // with one server connection left, both connections of the look share it
@@ -165,8 +166,8 @@ fn a_pooler_that_answers_nobody_grants_nothing() {
 fn a_session_pooler_with_one_server_connection_locks_and_is_warned_of() {
     let warnings = warnings_of(async {
         let database = TestDatabase::create().await;
-        let settings = ["default_pool_size = 1"];
-        let bouncer = Bouncer::start(&database, Mode::Session, &settings).await;
+        let settings = [("default_pool_size", "1")];
+        let bouncer = Bouncer::start(&database, PoolMode::Session, &settings).await;
         let hasty = SessionOptions::new().connect_timeout(Duration::from_secs(2));
         let locks = Locks::new(hasty.connect(&bouncer.url()).await.unwrap());
         locks.acquire(1).await.unwrap().release().await.unwrap();
@@ -180,17 +181,17 @@ fn a_session_pooler_with_one_server_connection_locks_and_is_warned_of() {
 fn the_report_tells_the_mode_and_the_backend() {
     run(async || {
         for (mode, backend) in [
-            (Mode::Session, Backend::Session),
-            (Mode::Transaction, Backend::Xact),
-            (Mode::Statement, Backend::Ttl),
+            (PoolMode::Session, Backend::Session),
+            (PoolMode::Transaction, Backend::Xact),
+            (PoolMode::Statement, Backend::Ttl),
         ] {
             let database = TestDatabase::create().await;
             let bouncer = Bouncer::start(&database, mode, &[]).await;
             let report = examine(&bouncer.url().parse().unwrap()).await.unwrap();
             match (mode, &report.pooler) {
-                (Mode::Session, Pooler::Session)
-                | (Mode::Transaction, Pooler::Transaction { .. })
-                | (Mode::Statement, Pooler::Statement { .. }) => {}
+                (PoolMode::Session, Pooler::Session)
+                | (PoolMode::Transaction, Pooler::Transaction { .. })
+                | (PoolMode::Statement, Pooler::Statement { .. }) => {}
                 (_, pooler) => panic!("{mode:?}: {pooler:?}"),
             }
             assert_eq!(report.session_locks, LockSupport::Genuine);
@@ -199,7 +200,7 @@ fn the_report_tells_the_mode_and_the_backend() {
             // is of no account
             let tcp = report.dangers.iter();
             let count = tcp.filter(|danger| danger.setting.starts_with("tcp_"));
-            assert_eq!(count.count() == 0, !matches!(mode, Mode::Session));
+            assert_eq!(count.count() == 0, !matches!(mode, PoolMode::Session));
             assert_eq!(database.advisory_locks().await, []);
         }
     });
@@ -210,8 +211,8 @@ fn the_report_tells_the_mode_and_the_backend() {
 fn transaction_locks_pass_through_a_transaction_pooler() {
     run(async || {
         let database = TestDatabase::create().await;
-        let settings = ["default_pool_size = 1"];
-        let bouncer = Bouncer::start(&database, Mode::Transaction, &settings).await;
+        let settings = [("default_pool_size", "1")];
+        let bouncer = Bouncer::start(&database, PoolMode::Transaction, &settings).await;
         let options: sqlx::postgres::PgConnectOptions = bouncer.url().parse().unwrap();
         let pool = PgPoolOptions::new().connect_lazy_with(options.extra_float_digits(None));
         let limit = Duration::from_secs(2);

@@ -3,11 +3,10 @@
 use sqlock::{Error, session::Preflight};
 use sqlock_postgres::preflight::{Backend, Role, examine, recommend, transaction_locks};
 use sqlock_tests::PostgresServer;
-use sqlx::{Connection, PgConnection, postgres::PgPoolOptions};
+use sqlx::postgres::PgPoolOptions;
 
 use crate::{
     balancers::balancer,
-    replica::Replica,
     starts::refusal,
     support::{SessionOptions, ask, run},
 };
@@ -15,11 +14,11 @@ use crate::{
 #[test]
 fn primary_and_standby_both_say_yes_and_the_standby_is_refused() {
     run(async || {
-        let primary = PostgresServer::start(&[]).await;
-        let standby = Replica::of(&primary).await;
+        let primary = PostgresServer::start_primary(&[]).await;
+        let standby = primary.start_standby().await;
         // what happens by hand: both hold it, at one time
         let mut one = primary.connect().await;
-        let mut other = PgConnection::connect(&standby.url()).await.unwrap();
+        let mut other = standby.connect().await;
         for connection in [&mut one, &mut other] {
             assert!(ask::<bool>(connection, "select pg_try_advisory_lock(1)").await);
         }
@@ -56,14 +55,18 @@ fn primary_and_standby_both_say_yes_and_the_standby_is_refused() {
 #[test]
 fn a_balancer_over_primary_and_standby_is_refused() {
     run(async || {
-        let primary = PostgresServer::start(&[]).await;
-        let standby = Replica::of(&primary).await;
-        let (primary, standby) = (address(&primary.url()), address(&standby.url()));
+        let primary = PostgresServer::start_primary(&[]).await;
+        let standby = primary.start_standby().await;
+        let addresses = [primary.url(), standby.url()];
+        let [primary_at, standby_at] = addresses.map(|url| address(&url));
         for (order, preflight) in [
-            (vec![&primary, &standby], Preflight::Check),
-            (vec![&standby, &primary], Preflight::Check),
-            (vec![&primary, &primary, &standby], Preflight::Check),
-            (vec![&primary, &standby], Preflight::Skip),
+            (vec![&primary_at, &standby_at], Preflight::Check),
+            (vec![&standby_at, &primary_at], Preflight::Check),
+            (
+                vec![&primary_at, &primary_at, &standby_at],
+                Preflight::Check,
+            ),
+            (vec![&primary_at, &standby_at], Preflight::Skip),
         ] {
             let url = balancer(order.into_iter().cloned().collect()).await;
             let options = SessionOptions::new().preflight(preflight);
