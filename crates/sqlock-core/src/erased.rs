@@ -17,12 +17,7 @@ pub struct BoxHeld(Box<dyn Held>);
 ///
 /// ```
 /// # use sqlock_core::{DynBackend, Locks, MemoryBackend};
-/// fn locks(url: Option<&str>) -> Locks<DynBackend> {
-///     match url {
-///         None => Locks::new(MemoryBackend::new()).erased(),
-///         Some(_) => unimplemented!("another backend, as `.erased()`"),
-///     }
-/// }
+/// let locks: Locks<DynBackend> = Locks::new(MemoryBackend::new()).erased();
 /// ```
 pub struct DynBackend(Box<dyn LockBackend<Held = BoxHeld>>);
 

@@ -134,9 +134,10 @@ impl<H: Held> LockGuard<H> {
     }
 
     /// The connection in whose transaction the lock is held.
-    pub fn connection(&mut self) -> &mut H::Connection
+    // a parameter, since a return type that names the trait gets an answer of the compiler's own
+    pub fn connection<C: ?Sized>(&mut self) -> &mut C
     where
-        H: Transactional,
+        H: Transactional<Connection = C>,
     {
         self.held.connection()
     }
