@@ -75,8 +75,9 @@ fn a_release_does_not_need_its_caller() {
         let _ = timeout(Duration::ZERO, guard.release()).await;
         database.wait_until_no_advisory_locks(PATIENCE).await;
 
+        // one that goes after the first poll; the answer may have come by then
         let guard = locks.acquire(17).await.unwrap();
-        assert!(poll_once(pin!(guard.release())).await.is_none());
+        let _ = poll_once(pin!(guard.release())).await;
         database.wait_until_no_advisory_locks(PATIENCE).await;
 
         let guard = locks.acquire(17).await.unwrap();
