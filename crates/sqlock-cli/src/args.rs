@@ -22,6 +22,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Run(Run),
+    Doctor(Doctor),
     #[command(subcommand, name = "__exec", hide = true)]
     Exec(Exec),
 }
@@ -109,6 +110,37 @@ pub(crate) enum Backend {
     Sqlite,
 }
 
+/// Tell what the server behind a URL is, and which backend to use on it.
+///
+/// Its version and role, whether a pooler is in between and in which mode, whether its advisory
+/// locks are real, which of its settings endanger locks, and what to do about them. Nothing is
+/// changed, and no lock is taken on a server that says that it is PostgreSQL.
+#[derive(Debug, Args)]
+#[command(after_help = MORE_ON_DOCTOR)]
+pub(crate) struct Doctor {
+    /// The server, postgres://USER:PASSWORD@HOST:PORT/DATABASE.
+    ///
+    /// Others can read the arguments of a process; a password is safer in the variable, or in
+    /// PGPASSWORD or ~/.pgpass.
+    #[arg(value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
+    pub(crate) url: Option<Target>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// How long to wait for the server.
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Duration,
+}
+
+impl Doctor {
+    /// The URL that was given; an empty variable gives none.
+    pub(crate) fn target(&self) -> Option<&Target> {
+        self.url.as_ref().filter(|url| !url.reveal().is_empty())
+    }
+}
+
 /// What `sqlock run` starts in between: see the module `guardian`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Exec {
@@ -153,6 +185,13 @@ fn parse_key(text: &str) -> Result<LockKey, InvalidKey> {
 }
 
 const LOGGING: &str = "SQLOCK_LOG, of the form of RUST_LOG, says more exactly what -v logs.";
+
+const MORE_ON_DOCTOR: &str = "\
+Exit codes:
+  0   a backend is recommended
+  1   the server can keep no locks, such as a standby; the report says why
+  64  the command line or the URL cannot be
+  69  the server cannot be looked at";
 
 const MORE_ON_RUN: &str = "\
 Examples:
@@ -214,7 +253,7 @@ mod tests {
         let all = ["sqlock", "run"].iter().chain(arguments);
         match Cli::try_parse_from(all)?.verb {
             Verb::Run(run) => Ok(run),
-            Verb::Exec(_) => panic!("not what was asked for"),
+            Verb::Doctor(_) | Verb::Exec(_) => panic!("not what was asked for"),
         }
     }
 

@@ -11,6 +11,8 @@ pub(crate) struct Code(pub(crate) u8);
 
 impl Code {
     pub(crate) const SUCCESS: Self = Self(0);
+    /// `sqlock doctor` looked at the server, and no backend keeps locks there.
+    pub(crate) const NO_LOCKS: Self = Self(1);
     /// The command line, or a key or URL in it, cannot be.
     pub(crate) const USAGE: Self = Self(64);
     /// The server cannot be asked for the lock.

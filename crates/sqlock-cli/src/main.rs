@@ -4,6 +4,7 @@
 compile_error!("the command `sqlock` needs processes and signals as Unix has them");
 
 mod args;
+mod doctor;
 mod exit;
 mod guardian;
 mod log;
@@ -37,6 +38,10 @@ fn verb(cli: Cli) -> Result<exit::Code, Failure> {
         Verb::Run(args) => {
             log::start(cli.verbose);
             on_this_thread(run::run(&args))
+        }
+        Verb::Doctor(args) => {
+            log::start(cli.verbose);
+            on_this_thread(doctor::doctor(&args))
         }
         Verb::Exec(hop) => match hop {
             args::Exec::Guard { command } => on_this_thread(guardian::guard(&command)),

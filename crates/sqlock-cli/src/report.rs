@@ -8,12 +8,13 @@ use std::{
 
 use crate::{
     exit::{Code, Failure},
-    scrub::scrub,
+    scrub::{printable, scrub},
 };
 
 /// One line, `sqlock: …`. Nobody may be there to read it, which is no reason to fail.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr().lock(), "sqlock: {}", scrub(message));
+    let message = scrub(message);
+    let _ = writeln!(io::stderr().lock(), "sqlock: {}", printable(&message));
 }
 
 pub(crate) fn failure(failure: &Failure) -> ExitCode {

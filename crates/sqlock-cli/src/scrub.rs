@@ -27,6 +27,16 @@ pub(crate) fn scrub(text: &str) -> Cow<'_, str> {
     Cow::Owned(scrubbed)
 }
 
+/// `text` as a terminal may have it: what a server or a name brings along moves no cursor and
+/// changes no title.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_unsafe = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace(is_unsafe, "\u{fffd}"))
+}
+
 /// Standard error, for those who hand over whole messages at a time, as `tracing` does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScrubbedStderr;
@@ -60,6 +70,15 @@ mod tests {
         assert_eq!(
             scrub(text),
             "unexpected 'postgres://***\n\nUsage: sqlock run\n"
+        );
+    }
+
+    #[test]
+    fn a_terminal_gets_no_orders() {
+        assert_eq!(printable("a\tb\n"), "a\tb\n");
+        assert_eq!(
+            printable("\u{1b}]0;title\u{7}\u{9b}"),
+            "\u{fffd}]0;title\u{fffd}\u{fffd}"
         );
     }
 

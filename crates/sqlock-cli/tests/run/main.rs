@@ -8,6 +8,7 @@
 )]
 
 mod codes;
+mod doctor;
 mod holder;
 mod kills;
 mod leases;

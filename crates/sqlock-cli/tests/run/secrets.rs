@@ -7,9 +7,9 @@ use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::support::{Ended, World, children};
 
-const PASSWORD: &str = "S3cr3t~hunter2";
+pub(crate) const PASSWORD: &str = "S3cr3t~hunter2";
 
-fn assert_silent(ended: &Ended) {
+pub(crate) fn assert_silent(ended: &Ended) {
     for piece in [PASSWORD, "S3cr3t", "hunter2"] {
         assert!(!ended.stderr.contains(piece), "{ended:?}");
         assert!(!ended.stdout.contains(piece), "{ended:?}");
@@ -25,7 +25,7 @@ async fn run_with_url(world: &World, url: &str, arguments: &[&str]) -> Ended {
 }
 
 /// On a server that asks everybody but its superuser for a password.
-async fn world_with_passwords() -> World {
+pub(crate) async fn world_with_passwords() -> World {
     let database = PostgresServer::start(&[]).await.database().await;
     let mut connection = database.connect().await;
     let file: String = sqlx::query_scalar("show hba_file")
@@ -48,7 +48,7 @@ async fn world_with_passwords() -> World {
     World::on(database)
 }
 
-fn url_of_app(database: &TestDatabase, password: &str) -> String {
+pub(crate) fn url_of_app(database: &TestDatabase, password: &str) -> String {
     let options = database.options();
     let (host, port) = (options.get_host(), options.get_port());
     format!(
