@@ -18,6 +18,7 @@ chapters! {
     introduction = "introduction.md",
     keys = "keys.md",
     leases = "leases.md",
+    neighbours = "neighbours.md",
     operations = "operations.md",
     own_transaction = "own-transaction.md",
     testing = "testing.md",

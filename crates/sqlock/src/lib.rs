@@ -16,6 +16,16 @@ pub mod memory {
     pub use sqlock_core::memory::*;
 }
 
+/// Keys of other schemes: what libraries in other languages, and migration tools, lock.
+#[cfg(feature = "neighbours")]
+#[cfg_attr(docsrs, doc(cfg(feature = "neighbours")))]
+pub mod neighbours {
+    pub use sqlock_neighbours::{
+        django_pglock, dotnet, flyway, golang_migrate, rails_migrations, sqlalchemy_dlock, sqlx,
+        sqlx_migrations, with_advisory_lock, with_advisory_lock_prefixed,
+    };
+}
+
 /// Session-advisory locks: many locks on one connection.
 #[cfg(feature = "session")]
 #[cfg_attr(docsrs, doc(cfg(feature = "session")))]
