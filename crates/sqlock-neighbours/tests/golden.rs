@@ -95,7 +95,7 @@ fn of_rails() {
     }
 }
 
-/// Of `lock_keys_for` in with_advisory_lock 7.5.0, with Ruby 3.1.
+/// Of `lock_keys_for` in `with_advisory_lock` 7.5.0, with Ruby 3.1.
 #[test]
 fn of_with_advisory_lock() {
     for (name, number) in [
