@@ -42,7 +42,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub(crate) url: Option<Target>,
 
-    /// How the lock is held. Without it: `session` where there is a server, or else `sqlite`.
+    /// How the lock is held. Without it: `auto` where there is a server, or else `sqlite`.
     #[arg(long, value_enum)]
     pub(crate) backend: Option<Backend>,
 
@@ -102,8 +102,15 @@ pub(crate) struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Backend {
+    /// `session`, or `xact` where a transaction pooler is in between. The two exclude each other, so
+    /// that machines may come by different ways.
+    Auto,
     /// An advisory lock of a PostgreSQL session; not through a transaction pooler.
     Session,
+    /// An advisory lock of a PostgreSQL transaction, through a transaction pooler too. The transaction
+    /// is open, and takes one of the pooler's server connections, for as long as CMD runs: not for
+    /// jobs of hours.
+    Xact,
     /// A lease in a table of PostgreSQL, which is created where it is missing; through any pooler.
     Ttl,
     /// A lease in a file, for the processes of one machine; without a server.
@@ -236,10 +243,11 @@ Signals:
 
 Processes:
   CMD, and what it started, does not outlive `sqlock run`. On Linux that holds for kill -9 and for
-  every process that descends from CMD, and the server keeps the lock until the last of them is
-  gone. On other systems kill -9 ends CMD's process group, the lock being free at once, or only CMD
-  where standard input, output or error is a terminal. A CMD that runs with the rights of another
-  user cannot be killed; the lock stays until it has ended.
+  every process that descends from CMD, and with `session` and `xact` the server keeps the lock until
+  the last of them is gone; a lease of `ttl` or `sqlite` is kept until its TTL is over. On other
+  systems kill -9 ends CMD's process group, the lock of `session` and `xact` being free at once, or
+  only CMD where standard input, output or error is a terminal. A CMD that runs with the rights of
+  another user cannot be killed; the lock of `session` and `xact` stays until it has ended.
 
   What CMD leaves in the background when it ends by itself runs on, without the lock.";
 

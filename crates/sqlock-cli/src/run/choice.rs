@@ -1,11 +1,19 @@
 //! Where the lock is: what was asked for, and what was left to us.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use sqlock::{
     InspectBackend, LeaseBackend, Lock, Locks, LocksBuilder, SessionBackend, SqliteBackend,
-    TtlBackend, session::SessionOptions, sqlite::SqliteOptions, ttl::LeaseOptions, ttl::TtlOptions,
+    TtlBackend,
+    session::{Preflight, SessionOptions},
+    sqlite::SqliteOptions,
+    ttl::{LeaseOptions, TtlOptions},
 };
+use sqlock_postgres::connect_options;
+use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use super::name;
 use crate::{
@@ -15,22 +23,35 @@ use crate::{
     target::Target,
 };
 
+/// How long an attempt to connect may take.
+pub(super) const CONNECT: Duration = Duration::from_secs(5);
+
 /// A backend, with what it needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Choice<'a> {
-    Session(&'a Target),
+    /// An advisory lock; which of them, a look at the server says where it is `None`.
+    Advisory(&'a Target, Option<Advisory>),
     Ttl(&'a Target),
     Sqlite(PathBuf),
+}
+
+/// The two exclude each other, so that it does not matter that others may have picked the other one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Advisory {
+    Session,
+    Xact,
 }
 
 impl<'a> Choice<'a> {
     pub(super) fn of(args: &'a Run) -> Result<Self, Failure> {
         let backend = args.backend.unwrap_or(match (&args.file, args.target()) {
-            (None, Some(_)) => Backend::Session,
+            (None, Some(_)) => Backend::Auto,
             _ => Backend::Sqlite,
         });
         let choice = match backend {
-            Backend::Session => Self::Session(server(args)?),
+            Backend::Auto => Self::Advisory(server(args)?, None),
+            Backend::Session => Self::Advisory(server(args)?, Some(Advisory::Session)),
+            Backend::Xact => Self::Advisory(server(args)?, Some(Advisory::Xact)),
             Backend::Ttl => Self::Ttl(server(args)?),
             Backend::Sqlite => Self::Sqlite(match &args.file {
                 Some(file) => file.clone(),
@@ -44,11 +65,13 @@ impl<'a> Choice<'a> {
     /// What this backend cannot do is refused, and not passed over.
     fn check(&self, args: &Run) -> Result<(), Failure> {
         let refused = match self {
-            Self::Session(_) if args.ttl.is_some() => "--ttl: a session's lock does not run out",
-            Self::Session(_) if args.hold_at_least.is_some() => {
-                "--hold-at-least: a session's lock ends with its session"
+            Self::Advisory(..) if args.ttl.is_some() => {
+                "--ttl: only a lease runs out, of the backend ttl or sqlite"
             }
-            Self::Session(_) | Self::Ttl(_) if args.file.is_some() => {
+            Self::Advisory(..) if args.hold_at_least.is_some() => {
+                "--hold-at-least: only a lease outlives its holder, of the backend ttl or sqlite"
+            }
+            Self::Advisory(..) | Self::Ttl(_) if args.file.is_some() => {
                 "--file: only the backend sqlite has a file"
             }
             Self::Ttl(_) | Self::Sqlite(_) if args.shared => "--shared: leases are exclusive",
@@ -80,16 +103,36 @@ fn default_file() -> Result<PathBuf, Failure> {
     Ok(state.join("sqlock").join("locks.db"))
 }
 
-pub(super) async fn session(args: &Run, target: &Target) -> Result<SessionBackend, Failure> {
-    let name = match &args.label {
-        Some(label) => label.clone(),
-        None => name::of_holder(&args.key),
-    };
+pub(super) async fn session(
+    args: &Run,
+    target: &Target,
+    preflight: Preflight,
+) -> Result<SessionBackend, Failure> {
     SessionOptions::new()
-        .application_name(name)
+        .application_name(holder(args))
+        .preflight(preflight)
         .connect(target.reveal())
         .await
         .map_err(|error| Failure::of(format!("cannot use {target}"), error))
+}
+
+/// A pool of the one connection that the lock takes. Nothing is sent yet.
+pub(super) fn pool(args: &Run, target: &Target) -> Result<PgPool, Failure> {
+    let options = connect_options(target.reveal())
+        .map_err(|error| Failure::of(format!("cannot use {target}"), error))?;
+    Ok(PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(CONNECT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_lazy_with(options.application_name(&holder(args))))
+}
+
+fn holder(args: &Run) -> String {
+    match &args.label {
+        Some(label) => label.clone(),
+        None => name::of_holder(&args.key),
+    }
 }
 
 pub(super) async fn leases_on_server(args: &Run, target: &Target) -> Result<TtlBackend, Failure> {

@@ -1,14 +1,16 @@
 //! `sqlock run`: the lock, the command, and the lock again.
 
+mod auto;
 mod choice;
 mod name;
 mod supervise;
 mod take;
 mod waiting;
+mod watch;
 
 use std::time::Duration;
 
-use sqlock::{InspectBackend, Lock, Locks};
+use sqlock::{InspectBackend, Lock, Locks, SharedBackend, session::Preflight, xact::XactOptions};
 use tokio::time::timeout;
 
 use crate::{
@@ -17,8 +19,10 @@ use crate::{
     program,
     report::say,
     signals::Signals,
+    target::Target,
 };
-use choice::Choice;
+use choice::{Advisory, Choice};
+use watch::Watch;
 
 /// How long a server has to say good-bye. It frees the lock all the same.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -33,16 +37,7 @@ pub(crate) async fn run(args: &Run) -> Result<Code, Failure> {
     let mut signals =
         Signals::new().map_err(|error| Failure::system("cannot handle signals", error))?;
     match choice {
-        Choice::Session(target) => {
-            let backend = match unless_told(&mut signals, choice::session(args, target)).await {
-                Ok(backend) => backend?,
-                Err(code) => return Ok(code),
-            };
-            let locks = Locks::new(backend);
-            let lock = locks.lock(&args.key);
-            let lock = if args.shared { lock.shared() } else { lock };
-            under(args, &locks, lock, &mut signals).await
-        }
+        Choice::Advisory(target, kind) => advisory(args, target, kind, &mut signals).await,
         Choice::Ttl(target) => {
             let opening = choice::leases_on_server(args, target);
             let backend = match unless_told(&mut signals, opening).await {
@@ -64,6 +59,47 @@ pub(crate) async fn run(args: &Run) -> Result<Code, Failure> {
     }
 }
 
+async fn advisory(
+    args: &Run,
+    target: &Target,
+    kind: Option<Advisory>,
+    signals: &mut Signals,
+) -> Result<Code, Failure> {
+    let (kind, preflight) = match kind {
+        Some(kind) => (kind, Preflight::Check),
+        None => match unless_told(signals, auto::pick(target)).await {
+            Ok(kind) => (kind?, Preflight::Skip),
+            Err(code) => return Ok(code),
+        },
+    };
+    match kind {
+        Advisory::Session => {
+            let opening = choice::session(args, target, preflight);
+            let backend = match unless_told(signals, opening).await {
+                Ok(backend) => backend?,
+                Err(code) => return Ok(code),
+            };
+            let locks = Locks::new(backend);
+            under(args, &locks, lock(args, &locks), signals).await
+        }
+        Advisory::Xact => {
+            let pool = choice::pool(args, target)?;
+            let options = XactOptions::new().preflight(preflight);
+            let locks = Locks::new(options.with_pool(pool.clone()));
+            let result = under(args, &locks, lock(args, &locks), signals).await;
+            if timeout(CLOSING, pool.close()).await.is_err() {
+                tracing::debug!("the connection was not closed in order");
+            }
+            result
+        }
+    }
+}
+
+fn lock<B: SharedBackend>(args: &Run, locks: &Locks<B>) -> Lock<B> {
+    let lock = locks.lock(&args.key);
+    if args.shared { lock.shared() } else { lock }
+}
+
 /// What `work` gives, or the code to exit with where a signal comes first.
 async fn unless_told<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Code> {
     tokio::select! {
@@ -74,7 +110,7 @@ async fn unless_told<T>(signals: &mut Signals, work: impl Future<Output = T>) ->
 }
 
 /// Takes the lock, runs the command and releases the lock, with any backend.
-async fn under<B: InspectBackend>(
+async fn under<B: InspectBackend<Held: Watch>>(
     args: &Run,
     locks: &Locks<B>,
     lock: Lock<B>,

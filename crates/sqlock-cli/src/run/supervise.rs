@@ -5,6 +5,7 @@ use std::{future::pending, pin::Pin, pin::pin, time::Duration};
 use sqlock::{Error, Held, LockGuard};
 use tokio::time::{Sleep, sleep, timeout};
 
+use super::watch::Watch;
 use crate::{
     args::Run,
     exit::{Code, Failure},
@@ -17,9 +18,9 @@ use crate::{
 const RELEASE: Duration = Duration::from_secs(10);
 
 /// Runs the command, and releases the lock when it has ended.
-pub(super) async fn supervise<H: Held>(
+pub(super) async fn supervise<H: Watch>(
     args: &Run,
-    guard: LockGuard<H>,
+    mut guard: LockGuard<H>,
     signals: &mut Signals,
 ) -> Result<Code, Failure> {
     let variables = [
@@ -27,8 +28,22 @@ pub(super) async fn supervise<H: Held>(
         // not that of another lock around this one
         ("SQLOCK_TOKEN", guard.token().map(|token| token.to_string())),
     ];
-    let mut command = Supervised::start(&args.command, &variables)?;
-    let mut lost = pin!(guard.lost().wait());
+    let command = Supervised::start(&args.command, &variables)?;
+    let (code, time) = follow(args, command, guard.held_mut(), signals).await?;
+    match time {
+        Time::NotLimited => Ok(release(guard, args, code).await),
+        Time::Left(_) | Time::Up => Ok(Code(args.lost_exit_code)),
+    }
+}
+
+/// Until the command has ended: with which code, and what time it had left.
+async fn follow<H: Watch>(
+    args: &Run,
+    mut command: Supervised,
+    held: &mut H,
+    signals: &mut Signals,
+) -> Result<(Code, Time), Failure> {
+    let mut lost = pin!(held.watch());
     let mut time = Time::NotLimited;
     let code = loop {
         tokio::select! {
@@ -47,10 +62,7 @@ pub(super) async fn supervise<H: Held>(
             }
         }
     };
-    match time {
-        Time::NotLimited => Ok(release(guard, args, code).await),
-        Time::Left(_) | Time::Up => Ok(Code(args.lost_exit_code)),
-    }
+    Ok((code, time))
 }
 
 /// What the command has left once the lock is lost.
@@ -72,7 +84,10 @@ impl Time {
 async fn release<H: Held>(guard: LockGuard<H>, args: &Run, code: Code) -> Code {
     match timeout(RELEASE, guard.release()).await {
         Ok(Ok(())) => code,
-        Ok(Err(error @ Error::Lost { .. })) => {
+        // a transaction whose end is not known may have ended before
+        Ok(Err(
+            error @ (Error::Lost { .. } | Error::Aborted { .. } | Error::CommitUnknown { .. }),
+        )) => {
             say(&format!("{}, while the command ran", chain(&error)));
             Code(args.lost_exit_code)
         }

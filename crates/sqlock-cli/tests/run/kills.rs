@@ -78,31 +78,34 @@ async fn when_both_are_killed_the_command_dies_with_them() {
 /// the guardian when `sqlock run` is gone.
 #[tokio::test]
 async fn the_lock_is_not_free_before_the_command_is_dead() {
-    let world = World::new().await;
-    let (_terminal, its_end) = terminal();
-    let mut command = Command::new("setsid");
-    command
-        .args([env!("CARGO_BIN_EXE_sqlock"), "run", "k", "--"])
-        .args(["sh", "-c", "echo $$ >command; exec sleep 600"])
-        .current_dir(world.path("."))
-        .env("DATABASE_URL", world.database.url())
-        .stdin(its_end)
-        .kill_on_drop(true);
-    let run = world.start(command);
-    let command = world.pid("command").await;
-    let guardian = children(run.pid())[0];
-    let paused = Paused::new(guardian);
-    signal::kill(run.pid());
-    until_dead(run.pid()).await;
-    for _ in 0..5 {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert!(signal::is_alive(command));
-        let other = world.run(&["--no-wait", "k"], "true").ended().await;
-        other.assert_code(75);
+    for backend in ["session", "xact"] {
+        let world = World::new().await;
+        let (_terminal, its_end) = terminal();
+        let mut command = Command::new("setsid");
+        command
+            .args([env!("CARGO_BIN_EXE_sqlock"), "run"])
+            .args(["--backend", backend, "k", "--"])
+            .args(["sh", "-c", "echo $$ >command; exec sleep 600"])
+            .current_dir(world.path("."))
+            .env("DATABASE_URL", world.database.url())
+            .stdin(its_end)
+            .kill_on_drop(true);
+        let run = world.start(command);
+        let command = world.pid("command").await;
+        let guardian = children(run.pid())[0];
+        let paused = Paused::new(guardian);
+        signal::kill(run.pid());
+        until_dead(run.pid()).await;
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            assert!(signal::is_alive(command));
+            let other = ["--no-wait", "--backend", backend, "k"];
+            world.run(&other, "true").ended().await.assert_code(75);
+        }
+        drop(paused);
+        until_dead(command).await;
+        world.run(&["k"], "true").ended().await.assert_code(0);
     }
-    drop(paused);
-    until_dead(command).await;
-    world.run(&["k"], "true").ended().await.assert_code(0);
 }
 
 /// A process that goes on when this is dropped, also by a test that fails.
@@ -136,18 +139,21 @@ fn terminal() -> (OwnedFd, OwnedFd) {
 /// The guardian has the connection, and the command nothing.
 #[tokio::test]
 async fn only_the_guardian_shares_the_connection() {
-    let world = World::new().await;
-    let run = world.run(&["k"], "touch started; exec sleep 600");
-    world.until("started").await;
-    let guardian = children(run.pid())[0];
-    let command = children(guardian)[0];
-    let of_guardian = sockets(guardian);
-    let shared: Vec<_> = of_guardian
-        .intersection(&sockets(run.pid()))
-        .cloned()
-        .collect();
-    assert_eq!(shared.len(), 1, "{shared:?}");
-    assert!(sockets(command).is_empty());
+    for backend in ["session", "xact"] {
+        let world = World::new().await;
+        let script = "touch started; exec sleep 600";
+        let run = world.run(&["--backend", backend, "k"], script);
+        world.until("started").await;
+        let guardian = children(run.pid())[0];
+        let command = children(guardian)[0];
+        let of_guardian = sockets(guardian);
+        let shared: Vec<_> = of_guardian
+            .intersection(&sockets(run.pid()))
+            .cloned()
+            .collect();
+        assert_eq!(shared.len(), 1, "{shared:?}");
+        assert!(sockets(command).is_empty());
+    }
 }
 
 #[tokio::test]

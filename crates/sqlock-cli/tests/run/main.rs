@@ -7,6 +7,7 @@
     reason = "tests: a panic is how they report"
 )]
 
+mod auto;
 mod codes;
 mod doctor;
 mod holder;
@@ -18,3 +19,4 @@ mod secrets;
 mod signals;
 mod support;
 mod terminal;
+mod xact;

@@ -45,23 +45,35 @@ pub async fn examine(options: &PgConnectOptions) -> sqlx::Result<Report> {
 
 /// Refuses a server, or a way to it, on which session locks would not be what they say.
 ///
-/// A few round trips on two connections. Where a second is not to be had within `patience`, or the
-/// server refuses it, the look for a pooler is not made: then
-/// [`Report::doubt`] says so, and it is for the caller to tell.
-///
 /// # Errors
 ///
 /// As [`Report::check_session_locks`], and those of the connections.
 ///
 /// # Cancel safety
 ///
-/// Safe: the connections are closed.
+/// As [`look`].
 pub async fn session_locks(options: &PgConnectOptions, patience: Duration) -> Result<Report> {
-    let report = report(options, Depth::SessionLocks, patience)
-        .await
-        .map_err(|error| Failure::of(error).error("session", "connect"))?;
+    let report = look(options, patience).await?;
     report.check_session_locks()?;
     Ok(report)
+}
+
+/// Finds out what decides about session locks; refuses nothing.
+///
+/// A few round trips on two connections. Where a second is not to be had within `patience`, or the
+/// server refuses it, the look for a pooler is not made: then
+/// [`Report::doubt`] says so, and it is for the caller to tell.
+///
+/// # Errors
+///
+/// Those of the connections.
+///
+/// # Cancel safety
+///
+/// Safe: the connections are closed.
+pub async fn look(options: &PgConnectOptions, patience: Duration) -> Result<Report> {
+    let report = report(options, Depth::SessionLocks, patience).await;
+    report.map_err(|error| Failure::of(error).error("session", "connect"))
 }
 
 async fn report(

@@ -30,7 +30,7 @@ mod transaction;
 
 pub use dangers::Danger;
 pub use engine::Engine;
-pub use examine::{examine, session_locks};
+pub use examine::{examine, look, session_locks};
 pub use recommend::{Backend, Recommendation, recommend};
 pub use report::{Evidence, LockSupport, Pooler, Report, Role, ServerProcess, Version};
 pub use settings::Setting;
