@@ -6,7 +6,8 @@ use sqlx::{AssertSqlSafe, Executor, Postgres, Row, postgres::PgRow};
 /// Those who hold this advisory lock in the current database.
 ///
 /// By the simple protocol, so that it works through any pooler. It asks `pg_locks`, which costs
-/// more the more locks there are: not for hot paths.
+/// more the more locks there are: not for hot paths. By full names, since a role's `search_path` may
+/// put somebody's own functions and operators first.
 ///
 /// # Errors
 ///
@@ -17,12 +18,18 @@ pub async fn holders<'c>(
 ) -> sqlx::Result<Vec<Holder>> {
     let (class, object, kind) = as_pg_locks_has_it(id);
     let sql = format!(
-        "select l.mode = 'ShareLock', a.application_name, host(a.client_addr), l.pid::bigint, \
-                extract(epoch from clock_timestamp() - a.backend_start)::float8 \
-         from pg_locks as l left join pg_stat_activity as a on a.pid = l.pid \
-         where l.locktype = 'advisory' and l.granted and l.objsubid = {kind} \
-           and l.classid::bigint = {class} and l.objid::bigint = {object} \
-           and l.database = (select oid from pg_database where datname = current_database()) \
+        "select l.mode, a.application_name, pg_catalog.host(a.client_addr), l.pid::bigint, \
+                extract(epoch from pg_catalog.clock_timestamp() \
+                        operator(pg_catalog.-) a.backend_start)::float8 \
+         from pg_catalog.pg_locks as l \
+         left join pg_catalog.pg_stat_activity as a on a.pid operator(pg_catalog.=) l.pid \
+         where l.locktype operator(pg_catalog.=) 'advisory' and l.granted \
+           and l.objsubid operator(pg_catalog.=) {kind}::smallint \
+           and l.classid::bigint operator(pg_catalog.=) {class}::bigint \
+           and l.objid::bigint operator(pg_catalog.=) {object}::bigint \
+           and l.database operator(pg_catalog.=) \
+               (select d.oid from pg_catalog.pg_database as d \
+                where d.datname operator(pg_catalog.=) pg_catalog.current_database()) \
          order by a.backend_start, l.pid"
     );
     // nothing in it but numbers
@@ -33,7 +40,7 @@ pub async fn holders<'c>(
 }
 
 fn holder(row: &PgRow) -> sqlx::Result<Holder> {
-    let mode = if row.try_get(0)? {
+    let mode = if row.try_get::<&str, _>(0)? == "ShareLock" {
         Mode::Shared
     } else {
         Mode::Exclusive

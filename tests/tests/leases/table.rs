@@ -8,8 +8,8 @@ use sqlock_tests::TestDatabase;
 use tokio::task::JoinSet;
 
 use crate::{
-    support::{ask, execute, run},
-    tools::{create_table, database, node},
+    support::{ask, execute, put_decoys_first, run},
+    tools::{TTL, create_table, database, node},
 };
 
 /// Case 48.
@@ -68,6 +68,27 @@ fn a_role_that_may_not_create_can_use_it() {
             &format!("drop owned by \"{role}\"; drop role \"{role}\""),
         )
         .await;
+    });
+}
+
+/// A clock of somebody's own, for one, by which a lease would be over.
+#[test]
+fn what_the_search_path_puts_first_is_not_called() {
+    run(async || {
+        let database = TestDatabase::create().await;
+        put_decoys_first(&database).await;
+        let locks = node(&database);
+        locks.backend().create_table().await.unwrap();
+        locks.backend().create_table().await.unwrap();
+        let lease = locks.acquire("job").await.unwrap();
+        assert!(node(&database).try_acquire("job").await.unwrap().is_none());
+        assert_eq!(locks.inspect("job").await.unwrap().len(), 1);
+        // for longer than it lives without being renewed
+        tokio::time::sleep(2 * TTL).await;
+        lease.release().await.unwrap();
+        let swept = locks.backend().sweep(std::time::Duration::ZERO).await;
+        assert_eq!(swept.unwrap(), 1);
+        locks.shutdown().await.unwrap();
     });
 }
 

@@ -1,22 +1,13 @@
 //! Functions of the server's names that are not the server's.
 
 use sqlock::Error;
-use sqlock_postgres::preflight::{Engine, LockSupport, examine};
+use sqlock_postgres::preflight::{Engine, LockSupport, Pooler, Role, examine};
 use sqlock_tests::{PostgresServer, TestDatabase};
 
 use crate::{
     starts::refusal,
-    support::{execute, ids_held, node, run},
+    support::{PATIENCE, execute, ids_held, node, put_decoys_first, run, until_waiting, within},
 };
-
-const SHADOWED: [&str; 6] = [
-    "set_config(text, text, boolean) returns text language sql as 'select $2'",
-    "pg_try_advisory_lock(bigint) returns boolean language sql as 'select true'",
-    "pg_advisory_unlock(bigint) returns boolean language sql as 'select true'",
-    "pg_try_advisory_xact_lock(bigint) returns boolean language sql as 'select true'",
-    "pg_backend_pid() returns integer language sql as 'select 7'",
-    "version() returns text language sql as 'select ''CockroachDB''::text'",
-];
 
 /// A schema that a role's `search_path` puts before the server's own does not matter: what is asked
 /// is asked by its full name, or on a session that has set its own path.
@@ -24,23 +15,36 @@ const SHADOWED: [&str; 6] = [
 fn functions_of_a_schema_in_the_search_path_are_not_called() {
     run(async || {
         let database = TestDatabase::create().await;
-        let mut admin = database.connect().await;
-        execute(&mut admin, "create schema decoys").await;
-        for function in SHADOWED {
-            execute(&mut admin, &format!("create function decoys.{function}")).await;
-        }
-        let name = database.name();
-        let path = "search_path = decoys, pg_catalog";
-        execute(&mut admin, &format!("alter database {name} set {path}")).await;
-
+        put_decoys_first(&database).await;
         let report = examine(&database.options()).await.unwrap();
         assert_eq!(report.engine, Engine::PostgreSql);
         assert_eq!(report.session_locks, LockSupport::Genuine);
+        assert_eq!(report.role, Some(Role::Primary));
+        assert_eq!(report.pooler, Pooler::NotSeen);
+        assert!(!report.settings.is_empty());
         let (one, two) = (node(&database).await, node(&database).await);
         let guard = one.acquire(1).await.unwrap();
         assert_eq!(ids_held(&database).await, [1]);
         assert!(two.try_acquire(1).await.unwrap().is_none());
+        assert_eq!(two.inspect(1).await.unwrap().len(), 1);
+        let waiting = two.lock(1).within(PATIENCE);
+        let waiter = tokio::spawn(async move { waiting.await?.release().await });
+        until_waiting(&database, 1).await;
         guard.release().await.unwrap();
+        within(PATIENCE, "the waiter", waiter)
+            .await
+            .unwrap()
+            .unwrap();
+        one.lock(2)
+            .shared()
+            .acquire()
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
+        one.shutdown().await.unwrap();
+        two.shutdown().await.unwrap();
         assert_eq!(database.advisory_locks().await, []);
     });
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary takes what it needs")]
 
+mod decoys;
+
 use std::time::Duration;
 
 use sqlock::{LockGuard, Locks, RESERVED_PAIR_CLASSES, SessionBackend, session::SessionHeld};
@@ -12,6 +14,8 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+#[allow(unused_imports, reason = "each test binary takes what it needs")]
+pub(crate) use decoys::put_decoys_first;
 pub(crate) use sqlock::session::SessionOptions;
 
 /// Nothing that comes about by itself takes longer.

@@ -11,6 +11,7 @@
 mod cancellation;
 mod commits;
 mod deadlocks;
+mod decoys;
 mod ends;
 mod limits;
 mod lock_in;

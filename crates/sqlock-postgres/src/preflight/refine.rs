@@ -81,7 +81,8 @@ async fn birth(connection: &mut PgConnection) -> sqlx::Result<Option<(ServerProc
     let pid = process.pid;
     let sql = format!(
         "select extract(epoch from a.backend_start)::text \
-         from pg_catalog.pg_stat_activity as a where a.pid = {pid}"
+         from pg_catalog.pg_stat_activity as a \
+         where a.pid operator(pg_catalog.=) {pid}"
     );
     let row = if_known(ask(connection, &sql).await)?;
     let began: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();

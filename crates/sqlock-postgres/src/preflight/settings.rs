@@ -43,7 +43,8 @@ const NAMES: [&str; 18] = [
 pub(super) async fn read(connection: &mut PgConnection) -> sqlx::Result<Vec<Setting>> {
     let names = NAMES.map(|name| format!("'{name}'")).join(", ");
     let sql = format!(
-        "select s.name, s.setting, s.unit from pg_catalog.pg_settings as s where s.name in ({names})"
+        "select s.name, s.setting, s.unit from pg_catalog.pg_settings as s \
+         where s.name operator(pg_catalog.=) any (array[{names}])"
     );
     let rows = match rows(connection, &sql).await {
         Err(error) if is_refusal(&error) || is_of(&error, &["57014"]) => return Ok(Vec::new()),

@@ -1,7 +1,7 @@
 //! The table: made where it is missing, and looked over where it is not.
 
 use sqlock_core::{Error, Result};
-use sqlx::Row;
+use sqlx::{Row, postgres::PgRow};
 
 use super::{NAME, connection, literal::Text, pool_failure, table_name::TableName};
 
@@ -55,26 +55,28 @@ fn lost_the_race(error: &sqlx::Error) -> bool {
 /// Looked up first: a role that may use the table need not be one that may create it.
 async fn exists(pool: &sqlx::PgPool, name: &TableName) -> Result<bool> {
     let sql = format!(
-        "select to_regclass({}) is not null and to_regclass({}) is not null",
+        "select pg_catalog.to_regclass({}) is not null and pg_catalog.to_regclass({}) is not null",
         Text(&name.quoted()),
         Text(&name.quoted_sequence())
     );
-    let rows = connection::run(pool, sql)
-        .await
-        .map_err(|error| pool_failure(error, "look for the table"))?;
-    Ok(rows.first().is_some_and(|row| row.get::<bool, _>(0)))
+    let failed = |error| pool_failure(error, "look for the table");
+    let rows = connection::run(pool, sql).await.map_err(failed)?;
+    let exists = rows.first().map(|row| row.try_get(0)).transpose();
+    Ok(exists.map_err(failed)?.unwrap_or(false))
 }
 
 async fn check(pool: &sqlx::PgPool, name: &TableName) -> Result<()> {
     let sql = format!(
-        "select attname::text, format_type(atttypid, null) from pg_attribute
+        "set local search_path = pg_catalog;
+         select attname::text, format_type(atttypid, null) from pg_attribute
          where attrelid = to_regclass({}) and attnum > 0 and not attisdropped",
         Text(&name.quoted())
     );
-    let rows = connection::run(pool, sql)
-        .await
-        .map_err(|error| pool_failure(error, "look at the table"))?;
-    let found: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let failed = |error| pool_failure(error, "look at the table");
+    let rows = connection::run(pool, sql).await.map_err(failed)?;
+    let column = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?));
+    let found: sqlx::Result<Vec<(String, String)>> = rows.iter().map(column).collect();
+    let found = found.map_err(failed)?;
     for (column, kind) in COLUMNS {
         let reason = match found.iter().find(|(name, _)| name == column) {
             Some((_, found)) if found == kind => continue,

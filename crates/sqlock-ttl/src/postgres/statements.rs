@@ -21,9 +21,11 @@ use crate::{
 };
 
 /// A token must not go back with a crash of the server, so that its commit is waited for; and a
-/// lock must be seen as it is now, not as it was when the transaction began.
+/// lock must be seen as it is now, not as it was when the transaction began. The role's `search_path`
+/// may put somebody's `clock_timestamp` before the server's own, by which a lease could end early.
 const BEGINNING: &str = "set transaction isolation level read committed; \
-                         set local synchronous_commit = on;\n";
+                         set local synchronous_commit = on; \
+                         set local search_path = pg_catalog;\n";
 
 #[derive(Debug)]
 pub(super) struct Statements {
@@ -191,7 +193,8 @@ impl Statements {
         let table = &self.table;
         let filter = row.map_or_else(String::new, |row| format!("and name = {}", Text(row)));
         format!(
-            "select name, token, host, pid, label, payload,
+            "set local search_path = pg_catalog;
+             select name, token, host, pid, label, payload,
                (extract(epoch from acquired_at) * 1000000)::bigint,
                (extract(epoch from expires_at) * 1000000)::bigint
              from {table} where owner is not null and expires_at > clock_timestamp() {filter}
