@@ -11,6 +11,7 @@ chapters! {
     choosing = "choosing.md",
     command = "command.md",
     decisions = "decisions.md",
+    examples = "examples.md",
     getting_started = "getting-started.md",
     guarantees = "guarantees.md",
     holding = "holding-a-lock.md",
