@@ -22,6 +22,7 @@ chapters! {
     neighbours = "neighbours.md",
     operations = "operations.md",
     own_transaction = "own-transaction.md",
+    semaphores = "semaphores.md",
     testing = "testing.md",
     transaction_locks = "transaction-locks.md",
     waiting = "waiting.md",

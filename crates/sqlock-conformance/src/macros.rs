@@ -71,10 +71,23 @@ macro_rules! __cases {
                 one_guard_holds_them_all,
                 all_or_none,
                 nothing_is_held_while_waiting,
+                one_budget_for_all_of_them,
                 opposite_orders_do_not_deadlock,
                 overlapping_requests_are_all_served,
                 doubles_are_taken_once,
                 fifty_locks_in_one_guard,
+            ],
+            semaphores: [
+                there_are_as_many_permits_as_told,
+                a_dropped_guard_returns_its_permit,
+                a_waiter_gets_any_permit,
+                a_crowd_is_served,
+                tasks_aborted_at_random_return_their_permits,
+                a_cancelled_acquire_returns_its_permit,
+                a_cancelled_waiter_leaves_the_line,
+                a_timeout_names_the_semaphore,
+                numbers_of_permits_do_not_add_up,
+                semaphores_are_apart,
             ],
             bodies: [
                 run_once_runs_where_the_lock_is_free,
@@ -134,6 +147,10 @@ macro_rules! __cases {
                 all_is_lost_together,
                 waiters_survive_a_broken_connection,
                 no_signal_after_a_normal_end,
+            ],
+            lost_permits: [
+                a_lost_permit_comes_back,
+                losses_make_no_permits,
             ],
         }
     };

@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sqlock_core::{IntoLockKey, LockGuard, Locks};
+use sqlock_core::{IntoLockKey, LockGuard, Locks, Semaphore};
 
 use crate::Harness;
 
@@ -77,6 +77,18 @@ impl<H: Harness> World<H> {
             Ok(guard) => guard,
             Err(error) => panic!("{why}: {error:?}"),
         }
+    }
+
+    /// Takes all permits of a semaphore, which nobody holds, or which are just being returned.
+    pub(crate) async fn take_all(&self, semaphore: &Semaphore<H::Backend>) -> Vec<Guard<H>> {
+        let mut permits = Vec::new();
+        for number in 0..semaphore.permits() {
+            match semaphore.acquire_within(H::PATIENCE).await {
+                Ok(permit) => permits.push(permit),
+                Err(error) => panic!("permit {number} is missing: {error:?}"),
+            }
+        }
+        permits
     }
 }
 

@@ -60,6 +60,10 @@ convict! {
         bodies::run_once_runs_once,
         waiting::a_queue_of_waiters_drains,
         shared::readers_and_writers_under_load,
+        semaphores::there_are_as_many_permits_as_told,
+        semaphores::a_crowd_is_served,
+        semaphores::numbers_of_permits_do_not_add_up,
+        lost_permits::losses_make_no_permits,
     ]
     reenters Reenters: [
         exclusion::tasks_of_one_node_exclude_each_other,
@@ -68,6 +72,8 @@ convict! {
         bodies::an_erased_backend_runs_in_a_spawned_task,
         shared::readers_and_writers_exclude_each_other,
         shared::readers_of_one_node_are_counted,
+        semaphores::there_are_as_many_permits_as_told,
+        semaphores::a_crowd_is_served,
     ]
     try_waits TryWaits: [
         exclusion::a_try_does_not_wait,
@@ -85,6 +91,8 @@ convict! {
     one_key_for_all OneKeyForAll: [
         keys::two_keys_are_independent,
         several::one_guard_holds_them_all,
+        semaphores::there_are_as_many_permits_as_told,
+        semaphores::semaphores_are_apart,
     ]
     leaks_on_drop LeaksOnDrop: [
         release::drop_frees_the_lock,
@@ -101,6 +109,8 @@ convict! {
         load::tasks_aborted_at_random_leave_nothing,
         bodies::an_aborted_body_is_over_when_the_lock_is_free,
         several::fifty_locks_in_one_guard,
+        semaphores::a_dropped_guard_returns_its_permit,
+        semaphores::tasks_aborted_at_random_return_their_permits,
     ]
     leaks_in_panic LeaksInPanic: [
         release::a_panic_frees_the_lock,
@@ -134,17 +144,21 @@ convict! {
         runtimes::shutdown_of_the_runtime_ends_its_waiters,
         shared::a_cancelled_waiter_holds_up_nobody,
         inspect::waiters_are_not_holders,
+        semaphores::a_cancelled_acquire_returns_its_permit,
+        semaphores::a_cancelled_waiter_leaves_the_line,
     ]
     takes_later TakesLater: [
         waiting::a_timed_out_waiter_does_not_take_the_lock_later,
         waiting::a_timeout_that_meets_a_grant_leaks_nothing,
         waiting::those_behind_one_that_gives_up_are_served,
         several::all_or_none,
+        semaphores::a_timeout_names_the_semaphore,
     ]
     times_out_early TimesOutEarly: [waiting::a_timeout_keeps_to_the_budget]
     ignores_budget IgnoresBudget: [
         waiting::a_timeout_keeps_to_the_budget,
         waiting::an_empty_budget_does_not_wait,
+        several::one_budget_for_all_of_them,
     ]
     misses_wake_ups MissesWakeUps: [
         waiting::a_waiter_is_served_when_the_lock_ends,
@@ -154,8 +168,10 @@ convict! {
         several::nothing_is_held_while_waiting,
         several::opposite_orders_do_not_deadlock,
         shared::waiters_of_both_kinds_are_served,
+        semaphores::a_waiter_gets_any_permit,
     ]
     holds_while_waiting HoldsWhileWaiting: [several::nothing_is_held_while_waiting]
+    budgets_each_key BudgetsEachKey: [several::one_budget_for_all_of_them]
     leaks_when_refused LeaksWhenRefused: [
         several::all_or_none,
         cancellation::of_a_try_that_is_refused,
@@ -175,11 +191,15 @@ convict! {
         loss::release_reports_the_loss,
         loss::all_is_lost_together,
         shutdown::guards_are_told,
+        lost_permits::a_lost_permit_comes_back,
     ]
     tells_after_the_end TellsAfterTheEnd: [loss::no_signal_after_a_normal_end]
     forgets_losses ForgetsLosses: [loss::a_late_signal_fires_at_once]
     swallows_losses SwallowsLosses: [loss::release_reports_the_loss]
-    loses_one_only LosesOneOnly: [loss::all_is_lost_together]
+    loses_one_only LosesOneOnly: [
+        loss::all_is_lost_together,
+        lost_permits::a_lost_permit_comes_back,
+    ]
     breaks_for_good BreaksForGood: [
         loss::the_next_acquire_succeeds,
     ]

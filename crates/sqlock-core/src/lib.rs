@@ -11,6 +11,7 @@
 //! - [`memory::MemoryBackend`] keeps locks in this process, for unit tests.
 
 mod backend;
+mod chance;
 mod deadline;
 mod erased;
 mod error;
@@ -23,6 +24,7 @@ mod lost;
 pub mod memory;
 mod names;
 mod request;
+mod semaphore;
 mod token;
 
 pub use backend::{
@@ -40,4 +42,5 @@ pub use lost::{Expiry, LossCause, Lost, LostSender};
 pub use memory::MemoryBackend;
 pub use names::{IntoLockKey, IntoLockKeys, in_lock_order};
 pub use request::{KeyVisibility, LeaseTerms, Mode, Request};
+pub use semaphore::Semaphore;
 pub use token::FencingToken;

@@ -176,7 +176,10 @@ impl<B: LockBackend> Lock<B> {
         run(self.acquire().await?, body).await
     }
 
-    async fn ask(&self, deadline: Option<Deadline>) -> Result<Option<LockGuard<B::Held>>> {
+    pub(crate) async fn ask(
+        &self,
+        deadline: Option<Deadline>,
+    ) -> Result<Option<LockGuard<B::Held>>> {
         let keys = Arc::clone(self.keys.as_ref().map_err(Clone::clone)?);
         let mode = match self.acquire_shared {
             Some(_) => Mode::Shared,
@@ -227,7 +230,7 @@ impl<B: LockBackend> Lock<B> {
 /// A wait that is over before that is told by its end alone.
 const WAIT_IS_TOLD_AFTER: Duration = Duration::from_millis(100);
 
-async fn run<H: Held, T, E: From<Error>>(
+pub(crate) async fn run<H: Held, T, E: From<Error>>(
     mut guard: LockGuard<H>,
     body: impl AsyncFnOnce(&mut LockGuard<H>) -> Result<T, E>,
 ) -> Result<T, E> {

@@ -2,7 +2,8 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     Error, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey, KeyVisibility,
-    LeaseTerms, Lock, LockBackend, LockGuard, LockKey, Result, Wait, names::in_lock_order,
+    LeaseTerms, Lock, LockBackend, LockGuard, LockKey, Result, Semaphore, Wait,
+    names::in_lock_order, semaphore::Lines,
 };
 
 /// The locks of one backend: what an application holds on to. Cheap to clone.
@@ -26,6 +27,7 @@ use crate::{
 pub struct Locks<B: LockBackend> {
     backend: Arc<B>,
     defaults: Defaults,
+    lines: Arc<Lines>,
 }
 
 #[derive(Debug, Clone)]
@@ -176,6 +178,17 @@ impl<B: LockBackend> Locks<B> {
         self.lock(key).with_lock(body).await
     }
 
+    /// `permits` permits under one name: at most so many hold one at the same time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`], also where the name leaves no room for a permit's number in 512
+    /// bytes; [`Error::InvalidOption`] where there are no permits or more than a thousand, and
+    /// where the same semaphore is there with another number of them, in these `Locks` or a clone.
+    pub fn semaphore(&self, key: impl IntoLockKey, permits: usize) -> Result<Semaphore<B>> {
+        Semaphore::new(self.lock(key), permits, &self.lines)
+    }
+
     /// Those who hold the lock at this moment; empty where it is free.
     ///
     /// # Errors
@@ -234,6 +247,7 @@ impl<B: LockBackend> Locks<B> {
         Locks {
             backend: Arc::new(map(self.backend)),
             defaults: self.defaults,
+            lines: self.lines,
         }
     }
 }
@@ -243,6 +257,7 @@ impl<B: LockBackend> Clone for Locks<B> {
         Self {
             backend: Arc::clone(&self.backend),
             defaults: self.defaults.clone(),
+            lines: Arc::clone(&self.lines),
         }
     }
 }
@@ -252,7 +267,7 @@ impl<B: LockBackend> fmt::Debug for Locks<B> {
         f.debug_struct("Locks")
             .field("backend", &self.backend)
             .field("defaults", &self.defaults)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -308,6 +323,7 @@ impl<B: LockBackend> LocksBuilder<B> {
         Locks {
             backend: Arc::new(self.backend),
             defaults: self.defaults,
+            lines: Arc::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use sqlock_core::{
     BoxHeld, Deadline, DynBackend, DynSharedBackend, Error, FencingToken, Held, Holder,
     LockBackend, LockGuard, LockKey, Locks, LocksBuilder, Lost, LostSender, MemoryBackend, Request,
-    Result, Wait, memory::MemoryHeld,
+    Result, Semaphore, Wait, memory::MemoryHeld,
 };
 
 fn shared<T: Send + Sync + 'static>() {}
@@ -27,6 +27,7 @@ fn types_can_be_shared_between_threads() {
     shared::<(DynBackend, DynSharedBackend, Locks<DynBackend>)>();
     shared::<(Lost, LostSender, Request, Deadline, Wait)>();
     shared::<(LockKey, Error, FencingToken, Holder)>();
+    shared::<Semaphore<MemoryBackend>>();
 }
 
 #[tokio::test]
@@ -40,6 +41,11 @@ async fn futures_can_be_spawned() {
     send(&locks.run_once("k", async |_| Ok::<_, Error>(())));
     send(&locks.with_lock("k", async |_| Ok::<_, Error>(())));
     send(&locks.inspect("k"));
+    let semaphore = locks.semaphore("k", 2).unwrap();
+    send(&semaphore.try_acquire());
+    send(&semaphore.acquire());
+    send(&semaphore.acquire_within(Duration::ZERO));
+    send(&semaphore.with_permit(async |_| Ok::<_, Error>(())));
     send(&locks.shutdown());
     let guard = locks.acquire("k").await.unwrap();
     send(&guard.protect(async {}));

@@ -6,7 +6,7 @@ pub use sqlock_core::{
     FencingToken, Held, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey,
     KeyVisibility, LeaseBackend, LeaseTerms, Leased, Lock, LockBackend, LockGuard, LockKey, Locks,
     LocksBuilder, LossCause, Lost, LostSender, Mode, RESERVED_PAIR_CLASSES, Request, Result,
-    SharedBackend, Transactional, Wait,
+    Semaphore, SharedBackend, Transactional, Wait,
 };
 
 /// Locks in this process, for unit tests.

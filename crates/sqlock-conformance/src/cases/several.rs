@@ -1,6 +1,9 @@
 //! Several locks, one guard.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use sqlock_core::Error;
 use tokio::{task::JoinSet, time::sleep};
@@ -81,6 +84,30 @@ pub async fn opposite_orders_do_not_deadlock<H: Harness>(world: World<H>) {
     }
     join_all(tasks).await;
     assert_eq!(section.entries(), 80);
+}
+
+/// One budget for all of them, and not one for each: what was waited for the first is gone for the
+/// second.
+pub async fn one_budget_for_all_of_them<H: Harness>(world: World<H>) {
+    const BUDGET: Duration = Duration::from_millis(1500);
+    let (one, other) = world.two_nodes().await;
+    let guard = one.acquire_all(["a", "b"]).await.unwrap();
+    let [first, second] = [0, 1].map(|n| guard.keys()[n].clone());
+    guard.release().await.unwrap();
+
+    let first = other.acquire(first).await.unwrap();
+    let second = other.acquire(second).await.unwrap();
+    let all = one.lock_all(["a", "b"]).within(BUDGET);
+    let waiter = tokio::spawn(all.acquire());
+    sleep(BUDGET * 4 / 5).await;
+    first.release().await.unwrap();
+    let released = Instant::now();
+    let answer = within(BUDGET + H::PATIENCE, "the end of the budget", waiter).await;
+    let answer = answer.unwrap();
+    assert!(matches!(answer, Err(Error::Timeout { .. })), "{answer:?}");
+    let waited = released.elapsed();
+    assert!(waited < BUDGET, "{waited:?} for the second");
+    second.release().await.unwrap();
 }
 
 /// Philosophers: each needs two forks that others need as well.

@@ -1,9 +1,11 @@
 mod poll;
+mod room;
 mod runtimes;
 mod section;
 mod tasks;
 
 pub(crate) use poll::{Pace, poll_times};
+pub(crate) use room::Room;
 pub(crate) use runtimes::{elsewhere, on_a_thread, runtime};
 pub(crate) use section::Section;
 pub(crate) use tasks::{join_all, random, within};

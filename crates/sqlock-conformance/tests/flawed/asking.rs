@@ -46,6 +46,7 @@ pub(super) async fn ask(backend: &Flawed, request: &Request) -> Result<Option<Gr
             None => ask.plainly().await?,
         },
         Flaw::HoldsWhileWaiting => return one_by_one(ask).await,
+        Flaw::BudgetsEachKey => return with_a_budget_each(ask).await,
         Flaw::LeaksWhenRefused => leak_when_refused(ask).await?,
         _ => ask.plainly().await?,
     };
@@ -136,6 +137,8 @@ async fn unarmed(backend: &Flawed, ask: Ask) -> Result<Option<Inner>> {
         let answer = ask.plainly().await;
         let _ = sender.send(answer.map(|guard| guard.map(ManuallyDrop::new)));
     });
+    // however fast the task is, there is a moment at which the caller can be dropped
+    tokio::task::yield_now().await;
     let answer = reply.await.expect("the task answers")?;
     Ok(answer.map(ManuallyDrop::into_inner))
 }
@@ -171,6 +174,26 @@ async fn one_by_one(ask: Ask) -> Result<Option<Grip>> {
         let one = Ask {
             locks: ask.locks.clone(),
             keys: vec![key],
+            ..ask
+        };
+        match one.plainly().await? {
+            Some(guard) => guards.push(guard),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(Grip::Many(guards)))
+}
+
+async fn with_a_budget_each(ask: Ask) -> Result<Option<Grip>> {
+    let budget = ask.deadline.and_then(|deadline| deadline.remaining());
+    let mut guards = Vec::new();
+    for key in ask.keys.clone() {
+        let budget = budget.map_or(Wait::forever(), Wait::at_most);
+        let deadline = ask.deadline.map(|_| budget.start());
+        let one = Ask {
+            locks: ask.locks.clone(),
+            keys: vec![key],
+            deadline,
             ..ask
         };
         match one.plainly().await? {

@@ -57,6 +57,8 @@ pub(crate) enum Flaw {
 
     // several keys
     HoldsWhileWaiting,
+    /// The budget starts anew with each key.
+    BudgetsEachKey,
     LeaksWhenRefused,
 
     // runtimes
