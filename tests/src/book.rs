@@ -22,6 +22,7 @@ chapters! {
     neighbours = "neighbours.md",
     operations = "operations.md",
     own_transaction = "own-transaction.md",
+    read_write = "read-write.md",
     semaphores = "semaphores.md",
     testing = "testing.md",
     transaction_locks = "transaction-locks.md",

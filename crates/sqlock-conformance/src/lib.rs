@@ -34,7 +34,7 @@
 //!
 //! sqlock_conformance::conformance! {
 //!     harness = Memory,
-//!     capabilities = [advisory_ids, inspect, loss, rebirth, shared, shutdown, tokens, writers_first],
+//!     capabilities = [advisory_ids, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens, writers_first],
 //! }
 //! # fn main() {}
 //! ```
@@ -48,11 +48,12 @@
 //! | `advisory_ids` | keys are PostgreSQL's advisory ids: a name and its number are one lock |
 //! | `inspect` | the backend tells who holds a lock ([`InspectBackend`](sqlock_core::InspectBackend)) |
 //! | `loss` | the harness can break a holder's connection ([`LossHarness`]) |
+//! | `lost_readers` | both `loss` and `writers_first` |
 //! | `rebirth` | a node goes on, on another runtime, where its own was shut down |
 //! | `shared` | there is a shared mode ([`SharedBackend`](sqlock_core::SharedBackend)) |
 //! | `shutdown` | a shut-down ends what guards hold, and does not wait for their owners |
 //! | `tokens` | guards carry fencing tokens |
-//! | `writers_first` | a stream of readers does not starve a waiting writer |
+//! | `writers_first` | a stream of readers does not starve a waiting writer ([`WritersFirst`](sqlock_core::WritersFirst)) |
 
 #![allow(
     clippy::unwrap_used,

@@ -192,6 +192,18 @@ macro_rules! __cases {
             writers_first: [
                 a_waiting_writer_is_not_starved,
             ],
+            read_write: [
+                readers_share_and_a_writer_does_not,
+                a_stream_of_readers_lets_a_writer_in,
+                a_cancelled_one_leaves_nothing,
+            ],
+        }
+    };
+    (lost_readers) => {
+        $crate::__emit! {
+            lost_readers: [
+                readers_and_writers_are_told,
+            ],
         }
     };
     (tokens) => {
@@ -209,7 +221,7 @@ macro_rules! __cases {
             "there is no capability `",
             stringify!($unknown),
             "`; ",
-            "there are advisory_ids, inspect, loss, rebirth, shared, shutdown, tokens and writers_first",
+            "there are advisory_ids, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens and writers_first",
         ));
     };
 }

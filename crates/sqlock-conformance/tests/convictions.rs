@@ -18,7 +18,7 @@ mod without_a_flaw {
 
     sqlock_conformance::conformance! {
         harness = FlawedWorld<Sound>,
-        capabilities = [advisory_ids, inspect, loss, rebirth, shared, shutdown, tokens, writers_first],
+        capabilities = [advisory_ids, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens, writers_first],
     }
 }
 
@@ -74,6 +74,7 @@ convict! {
         shared::readers_of_one_node_are_counted,
         semaphores::there_are_as_many_permits_as_told,
         semaphores::a_crowd_is_served,
+        read_write::readers_share_and_a_writer_does_not,
     ]
     try_waits TryWaits: [
         exclusion::a_try_does_not_wait,
@@ -146,6 +147,7 @@ convict! {
         inspect::waiters_are_not_holders,
         semaphores::a_cancelled_acquire_returns_its_permit,
         semaphores::a_cancelled_waiter_leaves_the_line,
+        read_write::a_cancelled_one_leaves_nothing,
     ]
     takes_later TakesLater: [
         waiting::a_timed_out_waiter_does_not_take_the_lock_later,
@@ -192,6 +194,7 @@ convict! {
         loss::all_is_lost_together,
         shutdown::guards_are_told,
         lost_permits::a_lost_permit_comes_back,
+        lost_readers::readers_and_writers_are_told,
     ]
     tells_after_the_end TellsAfterTheEnd: [loss::no_signal_after_a_normal_end]
     forgets_losses ForgetsLosses: [loss::a_late_signal_fires_at_once]
@@ -208,8 +211,12 @@ convict! {
         shared::readers_hold_together,
         shared::waiters_of_both_kinds_are_served,
         shared::several_keys_are_shared_together,
+        read_write::readers_share_and_a_writer_does_not,
     ]
-    starves_writers StarvesWriters: [writers_first::a_waiting_writer_is_not_starved]
+    starves_writers StarvesWriters: [
+        writers_first::a_waiting_writer_is_not_starved,
+        read_write::a_stream_of_readers_lets_a_writer_in,
+    ]
     one_token_for_all OneTokenForAll: [
         tokens::they_rise_over_nodes,
         tokens::they_rise_over_every_key_of_a_guard,

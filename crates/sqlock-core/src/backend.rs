@@ -66,6 +66,15 @@ pub trait SharedBackend: LockBackend {
     async fn acquire_shared(&self, request: Request) -> Result<Option<LockGuard<Self::Held>>>;
 }
 
+/// Backends of which a stream of readers does not starve a waiting writer: readers who come after
+/// it wait for it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not promise a writer its turn among readers",
+    note = "session locks and those in memory do; where there is a shared mode without that promise, \
+            it is `locks.lock(…).shared()`"
+)]
+pub trait WritersFirst: SharedBackend {}
+
 /// Backends that can tell who holds a lock.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot tell who holds a lock")]
 #[async_trait]

@@ -23,12 +23,14 @@ mod locks;
 mod lost;
 pub mod memory;
 mod names;
+mod read_write;
 mod request;
 mod semaphore;
 mod token;
 
 pub use backend::{
     Held, InspectBackend, LeaseBackend, Leased, LockBackend, SharedBackend, Transactional,
+    WritersFirst,
 };
 pub use deadline::{Deadline, Wait};
 pub use erased::{BoxHeld, DynBackend, DynSharedBackend};
@@ -41,6 +43,7 @@ pub use locks::{Locks, LocksBuilder};
 pub use lost::{Expiry, LossCause, Lost, LostSender};
 pub use memory::MemoryBackend;
 pub use names::{IntoLockKey, IntoLockKeys, in_lock_order};
+pub use read_write::{ReadGuard, ReadWrite, WriteGuard};
 pub use request::{KeyVisibility, LeaseTerms, Mode, Request};
 pub use semaphore::Semaphore;
 pub use token::FencingToken;

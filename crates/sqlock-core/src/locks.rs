@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     Error, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey, KeyVisibility,
-    LeaseTerms, Lock, LockBackend, LockGuard, LockKey, Result, Semaphore, Wait,
-    names::in_lock_order, semaphore::Lines,
+    LeaseTerms, Lock, LockBackend, LockGuard, LockKey, ReadWrite, Result, Semaphore, Wait,
+    WritersFirst, names::in_lock_order, semaphore::Lines,
 };
 
 /// The locks of one backend: what an application holds on to. Cheap to clone.
@@ -187,6 +187,18 @@ impl<B: LockBackend> Locks<B> {
     /// where the same semaphore is there with another number of them, in these `Locks` or a clone.
     pub fn semaphore(&self, key: impl IntoLockKey, permits: usize) -> Result<Semaphore<B>> {
         Semaphore::new(self.lock(key), permits, &self.lines)
+    }
+
+    /// A lock for many readers or one writer, whose guards tell which they are.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`].
+    pub fn read_write(&self, key: impl IntoLockKey) -> Result<ReadWrite<B>>
+    where
+        B: WritersFirst,
+    {
+        ReadWrite::new(self.lock(key))
     }
 
     /// Those who hold the lock at this moment; empty where it is free.

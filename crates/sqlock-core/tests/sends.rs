@@ -11,8 +11,8 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use sqlock_core::{
     BoxHeld, Deadline, DynBackend, DynSharedBackend, Error, FencingToken, Held, Holder,
-    LockBackend, LockGuard, LockKey, Locks, LocksBuilder, Lost, LostSender, MemoryBackend, Request,
-    Result, Semaphore, Wait, memory::MemoryHeld,
+    LockBackend, LockGuard, LockKey, Locks, LocksBuilder, Lost, LostSender, MemoryBackend,
+    ReadGuard, ReadWrite, Request, Result, Semaphore, Wait, WriteGuard, memory::MemoryHeld,
 };
 
 fn shared<T: Send + Sync + 'static>() {}
@@ -27,7 +27,8 @@ fn types_can_be_shared_between_threads() {
     shared::<(DynBackend, DynSharedBackend, Locks<DynBackend>)>();
     shared::<(Lost, LostSender, Request, Deadline, Wait)>();
     shared::<(LockKey, Error, FencingToken, Holder)>();
-    shared::<Semaphore<MemoryBackend>>();
+    shared::<(Semaphore<MemoryBackend>, ReadWrite<MemoryBackend>)>();
+    shared::<(ReadGuard<MemoryHeld>, WriteGuard<MemoryHeld>)>();
 }
 
 #[tokio::test]
@@ -41,6 +42,9 @@ async fn futures_can_be_spawned() {
     send(&locks.run_once("k", async |_| Ok::<_, Error>(())));
     send(&locks.with_lock("k", async |_| Ok::<_, Error>(())));
     send(&locks.inspect("k"));
+    let read_write = locks.read_write("k").unwrap();
+    send(&read_write.read());
+    send(&read_write.try_write());
     let semaphore = locks.semaphore("k", 2).unwrap();
     send(&semaphore.try_acquire());
     send(&semaphore.acquire());

@@ -9,6 +9,7 @@ use std::{
 use async_trait::async_trait;
 use sqlock_core::{
     Error, Holder, InspectBackend, LockBackend, LockGuard, LockKey, Request, Result, SharedBackend,
+    WritersFirst,
 };
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::{mpsc, oneshot};
@@ -196,6 +197,8 @@ impl LockBackend for SessionBackend {
         self.ask(|done| Command::ShutDown { done }).await
     }
 }
+
+impl WritersFirst for SessionBackend {}
 
 #[async_trait]
 impl SharedBackend for SessionBackend {

@@ -5,8 +5,8 @@ pub use sqlock_core::{
     AdvisoryId, BoxError, BoxHeld, Deadline, DynBackend, DynSharedBackend, Error, Expiry,
     FencingToken, Held, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey,
     KeyVisibility, LeaseBackend, LeaseTerms, Leased, Lock, LockBackend, LockGuard, LockKey, Locks,
-    LocksBuilder, LossCause, Lost, LostSender, Mode, RESERVED_PAIR_CLASSES, Request, Result,
-    Semaphore, SharedBackend, Transactional, Wait,
+    LocksBuilder, LossCause, Lost, LostSender, Mode, RESERVED_PAIR_CLASSES, ReadGuard, ReadWrite,
+    Request, Result, Semaphore, SharedBackend, Transactional, Wait, WriteGuard, WritersFirst,
 };
 
 /// Locks in this process, for unit tests.

@@ -10,6 +10,8 @@ pub mod keys;
 pub mod load;
 pub mod loss;
 pub mod lost_permits;
+pub mod lost_readers;
+pub mod read_write;
 pub mod rebirth;
 pub mod release;
 pub mod runtimes;

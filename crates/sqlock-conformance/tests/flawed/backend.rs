@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use sqlock_core::{
     AdvisoryId, Error, Holder, InspectBackend, LockBackend, LockGuard, LockKey, Locks, LossCause,
-    MemoryBackend, Mode, Request, Result, SharedBackend, memory::MemoryHeld,
+    MemoryBackend, Mode, Request, Result, SharedBackend, WritersFirst, memory::MemoryHeld,
 };
 use tokio::{runtime::Handle, sync::Notify};
 
@@ -104,6 +104,8 @@ impl LockBackend for Flawed {
         self.locks.shutdown().await
     }
 }
+
+impl WritersFirst for Flawed {}
 
 #[async_trait]
 impl SharedBackend for Flawed {
