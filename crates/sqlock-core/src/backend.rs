@@ -66,6 +66,14 @@ pub trait SharedBackend: LockBackend {
     async fn acquire_shared(&self, request: Request) -> Result<Option<LockGuard<Self::Held>>>;
 }
 
+/// Backends that tell of a loss by themselves, soon after it happened or before.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not tell of a loss by itself",
+    note = "a transaction learns of it at its next statement; elections need a backend that tells \
+            it: session or ttl"
+)]
+pub trait TellsLoss: LockBackend {}
+
 /// Backends of which a stream of readers does not starve a waiting writer: readers who come after
 /// it wait for it.
 #[diagnostic::on_unimplemented(

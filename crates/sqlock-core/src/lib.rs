@@ -13,6 +13,7 @@
 mod backend;
 mod chance;
 mod deadline;
+mod election;
 mod erased;
 mod error;
 mod guard;
@@ -29,10 +30,11 @@ mod semaphore;
 mod token;
 
 pub use backend::{
-    Held, InspectBackend, LeaseBackend, Leased, LockBackend, SharedBackend, Transactional,
-    WritersFirst,
+    Held, InspectBackend, LeaseBackend, Leased, LockBackend, SharedBackend, TellsLoss,
+    Transactional, WritersFirst,
 };
 pub use deadline::{Deadline, Wait};
+pub use election::{Election, ElectionWatch, Health, Standing, Term};
 pub use erased::{BoxHeld, DynBackend, DynSharedBackend};
 pub use error::{BoxError, Error, Result};
 pub use guard::LockGuard;

@@ -1,9 +1,9 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    Error, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey, KeyVisibility,
-    LeaseTerms, Lock, LockBackend, LockGuard, LockKey, ReadWrite, Result, Semaphore, Wait,
-    WritersFirst, names::in_lock_order, semaphore::Lines,
+    Election, Error, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey, KeyVisibility,
+    LeaseTerms, Lock, LockBackend, LockGuard, LockKey, ReadWrite, Result, Semaphore, TellsLoss,
+    Wait, WritersFirst, names::in_lock_order, semaphore::Lines,
 };
 
 /// The locks of one backend: what an application holds on to. Cheap to clone.
@@ -199,6 +199,18 @@ impl<B: LockBackend> Locks<B> {
         B: WritersFirst,
     {
         ReadWrite::new(self.lock(key))
+    }
+
+    /// One of the nodes that stand for election under this name leads at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`].
+    pub fn election(&self, key: impl IntoLockKey) -> Result<Election<B>>
+    where
+        B: TellsLoss,
+    {
+        Election::new(self.lock(key))
     }
 
     /// Those who hold the lock at this moment; empty where it is free.

@@ -40,6 +40,9 @@ pub enum LossCause {
     Removed,
     /// [`Locks::shutdown`](crate::Locks::shutdown) released it.
     ShutDown,
+    /// The leader of an [`Election`](crate::Election) stepped down: its lease was about to run out,
+    /// or its term was ended. The lock itself need not be lost.
+    SteppedDown,
     /// The runtime on which the backend lived was shut down.
     OwnerGone,
 }
@@ -66,6 +69,7 @@ impl fmt::Display for LossCause {
             Self::TakenOver => "its lease ran out and another holder took it",
             Self::Removed => "it was removed by somebody else",
             Self::ShutDown => "its backend was shut down",
+            Self::SteppedDown => "its leader stepped down",
             Self::OwnerGone => "the runtime of its backend was shut down",
         })
     }

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use sqlock_core::{
     Error, Holder, InspectBackend, LockBackend, LockGuard, LockKey, Request, Result, SharedBackend,
-    WritersFirst,
+    TellsLoss, WritersFirst,
 };
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::{mpsc, oneshot};
@@ -197,6 +197,8 @@ impl LockBackend for SessionBackend {
         self.ask(|done| Command::ShutDown { done }).await
     }
 }
+
+impl TellsLoss for SessionBackend {}
 
 impl WritersFirst for SessionBackend {}
 

@@ -203,6 +203,8 @@ macro_rules! backend_of_leases {
 
         impl sqlock_core::LeaseBackend for $backend {}
 
+        impl sqlock_core::TellsLoss for $backend {}
+
         #[async_trait::async_trait]
         impl sqlock_core::InspectBackend for $backend {
             async fn holders(

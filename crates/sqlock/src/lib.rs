@@ -2,11 +2,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use sqlock_core::{
-    AdvisoryId, BoxError, BoxHeld, Deadline, DynBackend, DynSharedBackend, Error, Expiry,
-    FencingToken, Held, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey,
-    KeyVisibility, LeaseBackend, LeaseTerms, Leased, Lock, LockBackend, LockGuard, LockKey, Locks,
-    LocksBuilder, LossCause, Lost, LostSender, Mode, RESERVED_PAIR_CLASSES, ReadGuard, ReadWrite,
-    Request, Result, Semaphore, SharedBackend, Transactional, Wait, WriteGuard, WritersFirst,
+    AdvisoryId, BoxError, BoxHeld, Deadline, DynBackend, DynSharedBackend, Election, ElectionWatch,
+    Error, Expiry, FencingToken, Health, Held, Holder, InspectBackend, IntoLockKey, IntoLockKeys,
+    InvalidKey, KeyVisibility, LeaseBackend, LeaseTerms, Leased, Lock, LockBackend, LockGuard,
+    LockKey, Locks, LocksBuilder, LossCause, Lost, LostSender, Mode, RESERVED_PAIR_CLASSES,
+    ReadGuard, ReadWrite, Request, Result, Semaphore, SharedBackend, Standing, TellsLoss, Term,
+    Transactional, Wait, WriteGuard, WritersFirst,
 };
 
 /// Locks in this process, for unit tests.

@@ -9,7 +9,8 @@ use std::{
 use async_trait::async_trait;
 use sqlock_core::{
     AdvisoryId, Error, Holder, InspectBackend, LockBackend, LockGuard, LockKey, Locks, LossCause,
-    MemoryBackend, Mode, Request, Result, SharedBackend, WritersFirst, memory::MemoryHeld,
+    MemoryBackend, Mode, Request, Result, SharedBackend, TellsLoss, WritersFirst,
+    memory::MemoryHeld,
 };
 use tokio::{runtime::Handle, sync::Notify};
 
@@ -104,6 +105,8 @@ impl LockBackend for Flawed {
         self.locks.shutdown().await
     }
 }
+
+impl TellsLoss for Flawed {}
 
 impl WritersFirst for Flawed {}
 

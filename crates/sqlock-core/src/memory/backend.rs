@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::{BACKEND, Faults, MemoryHeld, node::Node, table::Table};
 use crate::{
     Holder, InspectBackend, LockBackend, LockGuard, LockKey, Request, Result, SharedBackend,
-    WritersFirst,
+    TellsLoss, WritersFirst,
 };
 
 /// Locks that are kept in this process.
@@ -120,6 +120,8 @@ impl SharedBackend for MemoryBackend {
         self.ask(request).await
     }
 }
+
+impl TellsLoss for MemoryBackend {}
 
 impl WritersFirst for MemoryBackend {}
 
