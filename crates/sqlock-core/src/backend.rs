@@ -2,7 +2,7 @@ use std::{fmt::Debug, time::Duration};
 
 use async_trait::async_trait;
 
-use crate::{FencingToken, Holder, LockGuard, LockKey, Lost, Request, Result};
+use crate::{FencingToken, Holder, LockGuard, LockKey, Lost, Queued, Request, Result};
 
 /// Something that can hold locks: what a backend has to provide.
 ///
@@ -97,6 +97,26 @@ pub trait InspectBackend: LockBackend {
     ///
     /// Safe.
     async fn holders(&self, key: &LockKey) -> Result<Vec<Holder>>;
+}
+
+/// Backends in which those who wait stand in line, over all processes: by priority, and then by
+/// arrival.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` keeps no queue of those who wait",
+    note = "leases do where they are asked to: `TtlOptions::queue`"
+)]
+#[async_trait]
+pub trait QueueBackend: LockBackend {
+    /// Those who wait for the lock at this moment, the first in line first.
+    ///
+    /// # Errors
+    ///
+    /// Where the server cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    async fn queue(&self, key: &LockKey) -> Result<Vec<Queued>>;
 }
 
 /// A lock that is held: what a backend's guard owns.

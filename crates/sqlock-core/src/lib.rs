@@ -24,14 +24,15 @@ mod locks;
 mod lost;
 pub mod memory;
 mod names;
+mod queued;
 mod read_write;
 mod request;
 mod semaphore;
 mod token;
 
 pub use backend::{
-    Held, InspectBackend, LeaseBackend, Leased, LockBackend, SharedBackend, TellsLoss,
-    Transactional, WritersFirst,
+    Held, InspectBackend, LeaseBackend, Leased, LockBackend, QueueBackend, SharedBackend,
+    TellsLoss, Transactional, WritersFirst,
 };
 pub use deadline::{Deadline, Wait};
 pub use election::{Election, ElectionWatch, Health, Standing, Term};
@@ -45,6 +46,7 @@ pub use locks::{Locks, LocksBuilder};
 pub use lost::{Expiry, LossCause, Lost, LostSender};
 pub use memory::MemoryBackend;
 pub use names::{IntoLockKey, IntoLockKeys, in_lock_order};
+pub use queued::{Queued, Whose};
 pub use read_write::{ReadGuard, ReadWrite, WriteGuard};
 pub use request::{KeyVisibility, LeaseTerms, Mode, Request};
 pub use semaphore::Semaphore;

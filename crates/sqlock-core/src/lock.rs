@@ -11,7 +11,7 @@ use tracing::Instrument;
 
 use crate::{
     Deadline, Error, Held, InvalidKey, KeyVisibility, LeaseBackend, LeaseTerms, LockBackend,
-    LockGuard, LockKey, Mode, Request, Result, SharedBackend, Wait,
+    LockGuard, LockKey, Mode, QueueBackend, Request, Result, SharedBackend, Wait,
 };
 
 /// A lock that is named and not yet taken: options first, then one of the verbs.
@@ -33,6 +33,7 @@ pub struct Lock<B: LockBackend> {
     pub(crate) visibility: KeyVisibility,
     pub(crate) acquire_shared: Option<AcquireShared<B>>,
     pub(crate) lease: LeaseTerms,
+    pub(crate) priority: i16,
 }
 
 type Answer<'a, B> =
@@ -90,6 +91,16 @@ impl<B: LockBackend> Lock<B> {
         B: LeaseBackend,
     {
         self.lease.payload = Some(payload.into());
+        self
+    }
+
+    /// Waits before all who have a lower priority, and behind those who have a higher one; those
+    /// who have the same wait in order of arrival. The default is 0.
+    pub fn priority(mut self, priority: i16) -> Self
+    where
+        B: QueueBackend,
+    {
+        self.priority = priority;
         self
     }
 
@@ -195,7 +206,8 @@ impl<B: LockBackend> Lock<B> {
             wait = deadline.is_some(),
         );
         let request = Request::new(keys, mode, deadline, self.label.clone(), self.visibility)
-            .with_lease(self.lease.clone());
+            .with_lease(self.lease.clone())
+            .with_priority(self.priority);
         self.ask_within(request).instrument(span).await
     }
 
@@ -269,6 +281,7 @@ impl<B: LockBackend> Clone for Lock<B> {
             visibility: self.visibility,
             acquire_shared: self.acquire_shared,
             lease: self.lease.clone(),
+            priority: self.priority,
         }
     }
 }

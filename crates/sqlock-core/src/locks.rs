@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     Election, Error, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey, KeyVisibility,
-    LeaseTerms, Lock, LockBackend, LockGuard, LockKey, ReadWrite, Result, Semaphore, TellsLoss,
-    Wait, WritersFirst, names::in_lock_order, semaphore::Lines,
+    LeaseTerms, Lock, LockBackend, LockGuard, LockKey, QueueBackend, Queued, ReadWrite, Result,
+    Semaphore, TellsLoss, Wait, WritersFirst, names::in_lock_order, semaphore::Lines,
 };
 
 /// The locks of one backend: what an application holds on to. Cheap to clone.
@@ -230,6 +230,24 @@ impl<B: LockBackend> Locks<B> {
         self.backend.holders(&keys[0]).await
     }
 
+    /// Who waits for the lock, over all processes, the first in line first. Those who wait in this
+    /// process are marked: theirs is the place that a waiter asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`], and where the server cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn queue(&self, key: impl IntoLockKey) -> Result<Vec<Queued>>
+    where
+        B: QueueBackend,
+    {
+        let keys = self.resolve(key.into_lock_key().map(|key| vec![key]))?;
+        self.backend.queue(&keys[0]).await
+    }
+
     /// Releases all that is held, tells the guards so, and waits until the server has confirmed
     /// it. Requests after that, and those that wait, get [`Error::ShutDown`].
     ///
@@ -253,6 +271,7 @@ impl<B: LockBackend> Locks<B> {
             visibility: self.defaults.visibility,
             acquire_shared: None,
             lease: LeaseTerms::default(),
+            priority: 0,
         }
     }
 

@@ -55,6 +55,7 @@ pub struct Request {
     label: Option<Arc<str>>,
     visibility: KeyVisibility,
     lease: LeaseTerms,
+    priority: i16,
 }
 
 impl Request {
@@ -72,7 +73,13 @@ impl Request {
             label,
             visibility,
             lease: LeaseTerms::default(),
+            priority: 0,
         }
+    }
+
+    pub(crate) fn with_priority(mut self, priority: i16) -> Self {
+        self.priority = priority;
+        self
     }
 
     pub(crate) fn with_lease(mut self, lease: LeaseTerms) -> Self {
@@ -121,5 +128,11 @@ impl Request {
     #[must_use]
     pub fn lease(&self) -> &LeaseTerms {
         &self.lease
+    }
+
+    /// Before whom it stands in line, for backends that keep a queue: before all with a lower one.
+    #[must_use]
+    pub fn priority(&self) -> i16 {
+        self.priority
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use sqlock_core::{Error, Holder, LockGuard, LockKey, Request, Result};
+use sqlock_core::{Error, Holder, LockGuard, LockKey, Queued, Request, Result};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
@@ -31,6 +31,8 @@ pub(crate) struct Leases {
 struct Current {
     store: Arc<dyn Store>,
     keeper: mpsc::UnboundedSender<Command>,
+    /// What this keeper's waiters are called by.
+    process: Arc<str>,
 }
 
 impl Leases {
@@ -102,6 +104,14 @@ impl Leases {
         self.store().list(None).await
     }
 
+    pub(crate) async fn queue(&self, key: &LockKey) -> Result<Vec<Queued>> {
+        let (store, process) =
+            self.current(|current| (Arc::clone(&current.store), Arc::clone(&current.process)));
+        let rows = store.queue(&row_name(key)).await?;
+        let rows = rows.into_iter().map(|row| row.into_queued(&process));
+        Ok(rows.collect())
+    }
+
     pub(crate) async fn sweep(&self, unused_for: Duration) -> Result<u64> {
         self.store().sweep(unused_for).await
     }
@@ -109,6 +119,11 @@ impl Leases {
     #[cfg(feature = "postgres")]
     pub(crate) async fn create_table(&self) -> Result<()> {
         self.store().create_table().await
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn check_listening(&self) -> Result<()> {
+        self.store().check_listening().await
     }
 
     fn keeper(&self) -> mpsc::UnboundedSender<Command> {
@@ -139,8 +154,13 @@ impl Leases {
 impl Current {
     fn start(open: &OpenStore, options: &LeaseOptions) -> Self {
         let store = open();
-        let keeper = Keeper::spawn(Arc::clone(&store), options.clone());
-        Self { store, keeper }
+        let process: Arc<str> = format!("{:016x}", rand::random::<u64>()).into();
+        let keeper = Keeper::spawn(Arc::clone(&store), options.clone(), Arc::clone(&process));
+        Self {
+            store,
+            keeper,
+            process,
+        }
     }
 }
 
@@ -180,9 +200,9 @@ impl fmt::Debug for Leases {
 
 /// What a backend of leases is to core, whatever its database.
 macro_rules! backend_of_leases {
-    ($backend:ty) => {
+    ($backend:ty $(, $order:ident: $bound:ident)?) => {
         #[async_trait::async_trait]
-        impl sqlock_core::LockBackend for $backend {
+        impl$(<$order: $bound>)? sqlock_core::LockBackend for $backend {
             type Held = crate::TtlHeld;
 
             fn name(&self) -> &'static str {
@@ -201,12 +221,12 @@ macro_rules! backend_of_leases {
             }
         }
 
-        impl sqlock_core::LeaseBackend for $backend {}
+        impl$(<$order: $bound>)? sqlock_core::LeaseBackend for $backend {}
 
         impl sqlock_core::TellsLoss for $backend {}
 
         #[async_trait::async_trait]
-        impl sqlock_core::InspectBackend for $backend {
+        impl$(<$order: $bound>)? sqlock_core::InspectBackend for $backend {
             async fn holders(
                 &self,
                 key: &sqlock_core::LockKey,

@@ -13,6 +13,8 @@ mod held;
 mod holder;
 mod keeper;
 mod options;
+#[cfg(feature = "postgres")]
+mod order;
 mod row_name;
 mod store;
 
@@ -29,6 +31,8 @@ mod sqlite_backend;
 pub use held::TtlHeld;
 pub use holder::LeaseRecord;
 pub use options::LeaseOptions;
+#[cfg(feature = "postgres")]
+pub use order::{AnyOrder, InOrder, Order};
 #[cfg(feature = "postgres")]
 pub use postgres_backend::{TtlBackend, TtlOptions};
 #[cfg(feature = "sqlite")]

@@ -19,6 +19,7 @@ pub struct LeaseOptions {
     pub(crate) poll: Duration,
     pub(crate) statement_limit: Duration,
     pub(crate) outage_limit: Duration,
+    pub(crate) waiter_ttl: Duration,
 }
 
 /// Shorter than this a lease could not be renewed in time on a busy machine.
@@ -33,6 +34,7 @@ impl Default for LeaseOptions {
             poll: Duration::from_millis(500),
             statement_limit: Duration::from_secs(5),
             outage_limit: Duration::from_secs(30),
+            waiter_ttl: Duration::from_secs(10),
         }
     }
 }
@@ -77,9 +79,18 @@ impl LeaseOptions {
         self
     }
 
+    /// For how long a waiter that gives no sign of life keeps its place in the queue, or is taken
+    /// to be one who listens: the time after which those behind one that died go on. Signs of life
+    /// come at a third of it. The default is 10 s.
+    pub fn waiter_ttl(mut self, ttl: Duration) -> Self {
+        self.waiter_ttl = ttl;
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         check_ttl(self.ttl)?;
         check_range("hold_at_least", self.hold_at_least, Duration::ZERO)?;
+        check_range("waiter_ttl", self.waiter_ttl, SHORTEST_TTL)?;
         check_range("poll_interval", self.poll, Duration::from_millis(1))?;
         check_range(
             "statement_limit",

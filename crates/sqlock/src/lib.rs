@@ -5,9 +5,9 @@ pub use sqlock_core::{
     AdvisoryId, BoxError, BoxHeld, Deadline, DynBackend, DynSharedBackend, Election, ElectionWatch,
     Error, Expiry, FencingToken, Health, Held, Holder, InspectBackend, IntoLockKey, IntoLockKeys,
     InvalidKey, KeyVisibility, LeaseBackend, LeaseTerms, Leased, Lock, LockBackend, LockGuard,
-    LockKey, Locks, LocksBuilder, LossCause, Lost, LostSender, Mode, RESERVED_PAIR_CLASSES,
-    ReadGuard, ReadWrite, Request, Result, Semaphore, SharedBackend, Standing, TellsLoss, Term,
-    Transactional, Wait, WriteGuard, WritersFirst,
+    LockKey, Locks, LocksBuilder, LossCause, Lost, LostSender, Mode, QueueBackend, Queued,
+    RESERVED_PAIR_CLASSES, ReadGuard, ReadWrite, Request, Result, Semaphore, SharedBackend,
+    Standing, TellsLoss, Term, Transactional, Wait, Whose, WriteGuard, WritersFirst,
 };
 
 /// Locks in this process, for unit tests.
@@ -38,7 +38,9 @@ pub mod session {
 #[cfg(feature = "ttl")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ttl")))]
 pub mod ttl {
-    pub use sqlock_ttl::{LeaseOptions, LeaseRecord, TtlBackend, TtlHeld, TtlOptions};
+    pub use sqlock_ttl::{
+        AnyOrder, InOrder, LeaseOptions, LeaseRecord, Order, TtlBackend, TtlHeld, TtlOptions,
+    };
 }
 
 /// Leases in a file of SQLite, for the processes of one host.

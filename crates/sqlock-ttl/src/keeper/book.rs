@@ -9,13 +9,17 @@ use std::{
 use sqlock_core::{Error, LostSender};
 use tokio::{sync::mpsc, time::Instant};
 
-use super::waiter::{Entry, Waiter};
+use super::{
+    line::Line,
+    waiter::{Entry, Waiter},
+    waiting::{Attention, News},
+};
 use crate::{
     clock::Deadline,
     command::{Command, Done},
     options::{LeaseOptions, check_request},
     row_name::row_name,
-    store::{GiveBack, LeaseId},
+    store::{GiveBack, LeaseId, Plan},
 };
 
 #[derive(Debug)]
@@ -40,6 +44,10 @@ pub(super) struct Book {
     /// The database cannot be reached since then, and is tried again at the second.
     pub(super) outage: Option<Outage>,
     pub(super) state: State,
+    pub(super) plan: Plan,
+    pub(super) line: Line,
+    pub(super) attention: Attention,
+    pub(super) news: News,
 }
 
 /// A lease that this process holds.
@@ -90,8 +98,14 @@ impl Book {
         backend: &'static str,
         keeper: mpsc::WeakUnboundedSender<Command>,
         options: LeaseOptions,
+        plan: Plan,
+        process: Arc<str>,
     ) -> Self {
         Self {
+            plan,
+            line: Line::new(process, options.waiter_ttl),
+            attention: Attention::default(),
+            news: News::default(),
             backend,
             keeper,
             options,
@@ -123,6 +137,7 @@ impl Book {
                         self.tidy(&row);
                     }
                 }
+                self.line.leave(number);
             }
             Command::Release { grant, done } => self.release(grant, done),
             Command::Extend { grant, ttl, done } => self.extend(grant, ttl, done),
@@ -135,10 +150,21 @@ impl Book {
             waiter.answer.send(Err(error)).ok();
         } else if matches!(self.state, State::Open) {
             let row = Arc::clone(&waiter.rows[0]);
+            if !waiter.waits() {
+                // those who wait can wait long for their next look
+                self.entries.entry(Arc::clone(&row)).or_default().look_at = None;
+            } else if self.keeps_queue() && self.is_behind_others(&waiter) {
+                self.has_to_wait(&waiter, Instant::now());
+            }
             self.enqueue(row, waiter);
         } else {
             waiter.answer.send(Err(self.was_shut_down())).ok();
         }
+    }
+
+    fn is_behind_others(&self, waiter: &Waiter) -> bool {
+        let mut entries = waiter.rows.iter().filter_map(|row| self.entries.get(row));
+        entries.any(|entry| entry.held_by.is_some() || entry.is_wanted())
     }
 
     pub(super) fn enqueue(&mut self, row: Arc<str>, waiter: Waiter) {
@@ -170,10 +196,13 @@ impl Book {
         let renewal = (!self.is_renewing)
             .then(|| self.renewals.first().map(|(at, _)| *at))
             .flatten();
-        [renewal, self.next_exchange_due(), self.no_expiry_before]
-            .into_iter()
-            .flatten()
-            .min()
+        let due = [
+            renewal,
+            self.next_exchange_due(),
+            self.no_expiry_before,
+            self.next_attention(),
+        ];
+        due.into_iter().flatten().min()
     }
 
     fn next_exchange_due(&self) -> Option<Instant> {
@@ -187,7 +216,7 @@ impl Book {
             .releases
             .iter()
             .filter_map(|release| release.not_before);
-        let look = look.chain(again).min();
+        let look = look.chain(again).chain(self.line.next_due()).min();
         match self.outage {
             None => look,
             Some(outage) if self.releases.is_empty() => look.map(|at| at.max(outage.again_at)),
@@ -195,8 +224,9 @@ impl Book {
         }
     }
 
-    pub(super) fn has_releases(&self) -> bool {
-        !self.releases.is_empty()
+    /// Something is still to be given back, or to be told.
+    pub(super) fn is_leaving(&self) -> bool {
+        !self.releases.is_empty() || self.line.is_leaving() || !self.news.is_over()
     }
 
     pub(super) fn is_out_of_reach(&self) -> bool {

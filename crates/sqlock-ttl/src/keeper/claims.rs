@@ -7,12 +7,14 @@ use tokio::time::Instant;
 
 use super::{
     book::{Book, Lease, Release, State},
-    waiter::Waiter,
+    waiter::{Pace, Rhythm, Waiter},
 };
 use crate::{
     TtlHeld,
     clock::{Deadline, Moment},
-    store::{Claim, Claimed, Exchanged, GiveBack, LeaseId, Owner},
+    store::{
+        Claim, Claimed, Exchange, Exchanged, GiveBack, Hearing, Join, LeaseId, Leave, Owner, Place,
+    },
 };
 
 /// More rows in one transaction gain nothing, and delay those who come after.
@@ -21,6 +23,8 @@ const MAX_ROWS: usize = 512;
 /// The content of one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
+    pub(super) joins: Vec<(u64, Join)>,
+    pub(super) leaves: Vec<Leave>,
     pub(super) releases: Vec<Release>,
     pub(super) requests: Vec<Claimant>,
 }
@@ -32,19 +36,28 @@ pub(super) struct Claimant {
     owner: Owner,
     pub(super) ttl: Duration,
     hold_at_least: Duration,
+    place: Option<Place>,
 }
 
 impl Asked {
-    pub(super) fn give_back(&self) -> Vec<GiveBack> {
+    pub(super) fn exchange(&self) -> Exchange {
         let items = self.releases.iter().flat_map(|release| &release.items);
-        items.cloned().collect()
+        let give_back: Vec<GiveBack> = items.cloned().collect();
+        let requests = self.requests.iter().enumerate();
+        let claims = requests.flat_map(|(request, claimant)| claimant.claims(request));
+        Exchange {
+            join: self.joins.iter().map(|(_, join)| join.clone()).collect(),
+            leave: self.leaves.clone(),
+            give_back,
+            claims: claims.collect(),
+        }
     }
 
-    pub(super) fn claims(&self) -> Vec<Claim> {
-        let requests = self.requests.iter().enumerate();
-        requests
-            .flat_map(|(request, claimant)| claimant.claims(request))
-            .collect()
+    fn is_empty(&self) -> bool {
+        self.joins.is_empty()
+            && self.leaves.is_empty()
+            && self.releases.is_empty()
+            && self.requests.is_empty()
     }
 }
 
@@ -58,6 +71,7 @@ impl Claimant {
             ttl: self.ttl,
             label: label.clone(),
             payload: self.waiter.request.lease().payload.clone(),
+            place: self.place.clone(),
         })
     }
 
@@ -97,20 +111,24 @@ impl Book {
         while rows < MAX_ROWS
             && let Some(row) = due.pop()
         {
-            let claimant = self.claim(&row);
+            let claimant = self.claim(&row, now);
             self.tidy(&row);
             if let Some(claimant) = claimant {
                 rows += claimant.waiter.rows.len();
                 asked.requests.push(claimant);
             }
         }
-        let is_empty = asked.releases.is_empty() && asked.requests.is_empty();
+        // after the claims, which may have put others in line
+        let hearing = self.hearing();
+        asked.joins = self.line.take_joins(now, MAX_ROWS, hearing);
+        asked.leaves = self.line.take_leaves();
+        let is_empty = asked.is_empty();
         self.is_exchanging = !is_empty;
         (!is_empty).then_some(asked)
     }
 
     /// The first in line claims its rows, unless one of them is held or claimed here.
-    fn claim(&mut self, row: &Arc<str>) -> Option<Claimant> {
+    fn claim(&mut self, row: &Arc<str>, now: Instant) -> Option<Claimant> {
         loop {
             let entry = self.entries.get_mut(row)?;
             entry.prune();
@@ -122,6 +140,9 @@ impl Book {
                 entry.refuse_tries();
                 return None;
             }
+            if !self.line.may_look(entry.queue.front()?.number) {
+                return None;
+            }
             let waiter = entry.queue.pop_front()?;
             let obstacle = waiter.rows.iter().find(|row| {
                 let entry = self.entries.get(*row);
@@ -129,10 +150,12 @@ impl Book {
             });
             let Some(obstacle) = obstacle.map(Arc::clone) else {
                 for row in waiter.rows.iter() {
-                    self.entries.entry(Arc::clone(row)).or_default().is_claimed = true;
+                    self.entries.entry(Arc::clone(row)).or_default().claimed();
                 }
+                let place = self.line.place(waiter.number);
                 let terms = waiter.request.lease();
                 return Some(Claimant {
+                    place,
                     owner: Owner::random(),
                     ttl: terms.ttl.unwrap_or(self.options.ttl),
                     hold_at_least: terms.hold_at_least.unwrap_or(self.options.hold_at_least),
@@ -140,6 +163,9 @@ impl Book {
                 });
             };
             // it waits there, and those behind it need not
+            if self.keeps_queue() {
+                self.has_to_wait(&waiter, now);
+            }
             self.enqueue(obstacle, waiter);
         }
     }
@@ -162,6 +188,9 @@ impl Book {
                     let claimed: Vec<_> = answers.by_ref().take(count).collect();
                     self.claimed(claimant, &claimed, sent, now);
                 }
+                let arrivals = self.line.joined(&asked.joins, exchanged.tickets);
+                self.arrived(arrivals);
+                self.left(&asked.leaves);
             }
             Err(error) => self.exchange_failed(asked, &Arc::new(error), now),
         }
@@ -178,7 +207,7 @@ impl Book {
         }
         let tokens = claimed.iter().map(|answer| match answer {
             Claimed::Granted(token) => Some(*token),
-            Claimed::Refused { .. } | Claimed::Vanished => None,
+            Claimed::Refused { .. } | Claimed::Queued { .. } | Claimed::Vanished => None,
         });
         match tokens
             .collect::<Option<Vec<_>>>()
@@ -190,6 +219,7 @@ impl Book {
                 if claimed.iter().any(is_granted) {
                     // all or none: a part is of no use to anybody
                     self.take_back(claimant.ids(), claimant.ttl, now);
+                    self.line.again(claimant.waiter.number, now);
                 }
                 self.refused(claimant.waiter, claimed, now);
             }
@@ -203,11 +233,13 @@ impl Book {
     }
 
     fn refused(&mut self, waiter: Waiter, claimed: &[Claimed], now: Instant) {
+        self.has_to_wait(&waiter, now);
         let answers = waiter.rows.iter().zip(claimed);
         let taken = answers.filter_map(|(row, answer)| match answer {
             Claimed::Refused { remaining } if !remaining.is_zero() => {
                 Some((Arc::clone(row), *remaining))
             }
+            Claimed::Queued { remaining } => Some((Arc::clone(row), *remaining)),
             _ => None,
         });
         match taken.max_by_key(|(_, remaining)| *remaining) {
@@ -229,10 +261,23 @@ impl Book {
     }
 
     fn is_taken(&mut self, waiter: Waiter, row: Arc<str>, remaining: Duration, now: Instant) {
-        let poll = self.options.poll;
+        let is_heard = self.hearing() == Hearing::Listening && self.line.has(waiter.number);
+        let pace = Pace {
+            longest: self.options.poll,
+            rhythm: if is_heard {
+                Rhythm::Even
+            } else {
+                Rhythm::Slowing
+            },
+        };
+        let entries = waiter.rows.iter().filter_map(|row| self.entries.get(row));
+        let was_woken = entries.into_iter().any(|entry| entry.was_woken);
         let entry = self.entries.entry(Arc::clone(&row)).or_default();
         entry.refuse_tries();
-        entry.missed(remaining, poll, now);
+        entry.missed(remaining, pace, now);
+        if was_woken {
+            entry.look_at = None;
+        }
         if waiter.waits() {
             self.queue_again(waiter, row);
         } else {
@@ -242,6 +287,7 @@ impl Book {
 
     pub(super) fn answer(&mut self, waiter: Waiter, answer: Result<Option<LockGuard<TtlHeld>>>) {
         let rows = Arc::clone(&waiter.rows);
+        self.line.leave(waiter.number);
         waiter.answer.send(answer).ok();
         rows.iter().for_each(|row| self.tidy(row));
     }
@@ -259,11 +305,13 @@ impl Book {
         let (Some(keeper), false) = (keeper, deadline.has_passed()) else {
             // too late to be of use to anybody
             self.take_back(ids, claimant.ttl, now);
+            self.line.again(claimant.waiter.number, now);
             let late = [Claimed::Refused {
                 remaining: Duration::ZERO,
             }];
             return self.refused(claimant.waiter, &late, now);
         };
+        self.line.won(claimant.waiter.number);
         self.last_grant += 1;
         let grant = self.last_grant;
         let Waiter {

@@ -1,6 +1,6 @@
 //! Giving leases back.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use sqlock_core::{Error, LossCause, Result};
 use tokio::time::Instant;
@@ -75,13 +75,18 @@ impl Book {
                 let cause = LossCause::TakenOver;
                 done.send(Err(Error::Lost { key, cause })).ok();
             }
+            let gone = release.items.iter().zip(&parts);
+            let gone = gone.filter(|(_, part)| **part == GivenBack::Done);
+            let rows: Vec<_> = gone.map(|(item, _)| Arc::clone(&item.lease.row)).collect();
             let mut busy = parts.iter().map(|part| *part == GivenBack::Busy);
             release.items.retain(|_| busy.next().unwrap_or(false));
             if !release.items.is_empty() && release.until > now {
                 release.not_before = Some(now + BUSY_PAUSE);
                 self.releases.push_back(release);
-            } else if let Some((done, _)) = release.done {
-                done.send(Ok(())).ok();
+                self.came_free(rows.into_iter(), None, now);
+            } else {
+                let done = release.done.map(|(done, _)| done);
+                self.came_free(rows.into_iter(), done, now);
             }
         }
     }
@@ -113,6 +118,7 @@ impl Book {
             lease.lost.lose(LossCause::ShutDown);
         }
         self.wanted.clear();
+        self.line.leave_all();
         let entries = std::mem::take(&mut self.entries);
         for waiter in entries.into_values().flat_map(|entry| entry.queue) {
             waiter.answer.send(Err(self.was_shut_down())).ok();
@@ -123,7 +129,7 @@ impl Book {
 
     /// Everything is back, or cannot be given back.
     pub(super) fn settle_shut_down(&mut self) {
-        let is_over = !self.is_exchanging && (self.releases.is_empty() || self.outage.is_some());
+        let is_over = !self.is_exchanging && (!self.is_leaving() || self.outage.is_some());
         if is_over && let State::ShuttingDown(told) = &mut self.state {
             self.state = State::Closing(std::mem::take(told));
         }

@@ -8,9 +8,11 @@
 mod book;
 mod claims;
 mod ending;
+mod line;
 mod outage;
 mod renewals;
 mod waiter;
+mod waiting;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -23,10 +25,10 @@ use tokio::{
 
 use crate::{
     clock::Moment,
-    command::Command,
+    command::{Command, Done},
     holder::HolderInfo,
     options::LeaseOptions,
-    store::{Claim, Exchanged, GiveBack, Renewal, Renewed, Store},
+    store::{Exchanged, Heard, Listening, Renewal, Renewed, Store},
 };
 use book::Book;
 use claims::Asked;
@@ -38,6 +40,7 @@ pub(crate) struct Keeper {
     holder: Arc<HolderInfo>,
     commands: mpsc::UnboundedReceiver<Command>,
     book: Book,
+    listening: Option<Listening>,
     under_way: FuturesUnordered<Pin<Box<dyn Future<Output = Finished> + Send>>>,
 }
 
@@ -53,6 +56,10 @@ enum Finished {
         sent: Moment,
         answer: Result<Vec<Renewed>>,
     },
+    News {
+        told: Vec<Done>,
+        answer: Result<()>,
+    },
     Closed,
 }
 
@@ -61,10 +68,19 @@ impl Keeper {
     pub(crate) fn spawn(
         store: Arc<dyn Store>,
         options: LeaseOptions,
+        process: Arc<str>,
     ) -> mpsc::UnboundedSender<Command> {
         let (sender, commands) = mpsc::unbounded_channel();
+        let book = Book::new(
+            store.name(),
+            sender.downgrade(),
+            options.clone(),
+            store.plan(),
+            process,
+        );
         let keeper = Self {
-            book: Book::new(store.name(), sender.downgrade(), options.clone()),
+            book,
+            listening: None,
             store,
             options,
             holder: Arc::new(HolderInfo::of_this_process()),
@@ -93,12 +109,14 @@ impl Keeper {
                     inbox.drain(..).for_each(|command| self.book.take_in(command));
                 }
                 Some(finished) = self.under_way.next() => self.finish(finished),
+                heard = hear(&mut self.listening) => self.book.heard(heard, Instant::now()),
                 () = timer => {}
             }
             self.go_on();
         }
         // nobody holds a guard any more: what is left was released
-        while self.book.has_releases() || !self.under_way.is_empty() {
+        self.listening = None;
+        while self.book.is_leaving() || !self.under_way.is_empty() {
             self.go_on();
             let Some(finished) = self.under_way.next().await else {
                 return;
@@ -119,6 +137,10 @@ impl Keeper {
         if let Some(asked) = self.book.next_exchange(now) {
             self.send_exchange(asked);
         }
+        if let Some((rows, told)) = self.book.next_news() {
+            self.send_news(rows, told);
+        }
+        self.look_after_listening(now);
         if self.book.is_closing() {
             let store = Arc::clone(&self.store);
             let limit = self.options.statement_limit;
@@ -135,11 +157,10 @@ impl Keeper {
         let limit = self.options.statement_limit;
         // before the request leaves: the holder's deadline counts from here
         let sent = Moment::now();
-        let give_back: Vec<GiveBack> = asked.give_back();
-        let claims: Vec<Claim> = asked.claims();
+        let exchange = asked.exchange();
         self.under_way.push(Box::pin(async move {
-            let exchange = store.exchange(&give_back, &claims, &holder);
-            let answer = within(limit, store.name(), exchange).await;
+            let answer = store.exchange(&exchange, &holder);
+            let answer = within(limit, store.name(), answer).await;
             Finished::Exchange {
                 asked,
                 sent,
@@ -160,6 +181,25 @@ impl Keeper {
         }));
     }
 
+    fn send_news(&mut self, rows: Vec<Arc<str>>, told: Vec<Done>) {
+        let store = Arc::clone(&self.store);
+        let limit = self.options.statement_limit;
+        self.under_way.push(Box::pin(async move {
+            let wake = store.wake(&rows);
+            let answer = within(limit, store.name(), wake).await;
+            Finished::News { told, answer }
+        }));
+    }
+
+    fn look_after_listening(&mut self, now: Instant) {
+        if !self.book.wants_to_hear(now) {
+            self.listening = None;
+            self.book.deafened();
+        } else if self.listening.is_none() {
+            self.listening = self.store.listen();
+        }
+    }
+
     fn finish(&mut self, finished: Finished) {
         let now = Instant::now();
         match finished {
@@ -169,8 +209,25 @@ impl Keeper {
                 answer,
             } => self.book.exchanged(asked, sent, answer, now),
             Finished::Renewal { due, sent, answer } => self.book.renewed(due, sent, answer, now),
+            Finished::News { told, answer } => self.book.told(told, answer, now),
             Finished::Closed => self.book.closed(),
         }
+    }
+}
+
+/// What is heard next.
+///
+/// # Cancel safety
+///
+/// Safe: nothing is lost.
+async fn hear(listening: &mut Option<Listening>) -> Heard {
+    match listening {
+        Some(listening) => match listening.heard.recv().await {
+            Some(heard) => heard,
+            // its task has ended with its runtime
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::VecDeque, sync::Arc, time::Duration};
 
 use rand::Rng;
 use sqlock_core::Request;
@@ -14,6 +14,8 @@ pub(super) struct Waiter {
     pub(super) rows: Arc<[Arc<str>]>,
     pub(super) answer: Answer,
     pub(super) patience: Patience,
+    /// Its place in the line of all processes.
+    pub(super) ticket: Option<i64>,
     came: Instant,
 }
 
@@ -38,6 +40,7 @@ impl Waiter {
             request,
             answer,
             patience,
+            ticket: None,
             came: Instant::now(),
         }
     }
@@ -45,6 +48,12 @@ impl Waiter {
     /// Its rows are free and locked by somebody, and it does not wait for them any longer.
     pub(super) fn has_had_enough(&self, now: Instant) -> bool {
         !self.waits() && now.duration_since(self.came) > LONGEST_BUSY
+    }
+
+    /// By priority, by place in the line of all processes, and by arrival in this one.
+    fn rank(&self) -> (Reverse<i16>, i64, u64) {
+        let ticket = self.ticket.unwrap_or(i64::MAX);
+        (Reverse(self.request.priority()), ticket, self.number)
     }
 
     pub(super) fn waits(&self) -> bool {
@@ -71,8 +80,25 @@ pub(super) struct Entry {
     pub(super) is_claimed: bool,
     /// When the next look is due.
     pub(super) look_at: Option<Instant>,
+    /// While it was claimed, it was said that it is free.
+    pub(super) was_woken: bool,
     /// Looks in a row that found it taken.
     misses: u32,
+}
+
+/// How often a row is looked at that another has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) longest: Duration,
+    pub(super) rhythm: Rhythm,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rhythm {
+    /// Soon at first.
+    Slowing,
+    /// Its release is heard.
+    Even,
 }
 
 /// The time from a first look to the second; later ones take twice the time of the one before.
@@ -83,9 +109,29 @@ impl Entry {
         let place = self
             .queue
             .iter()
-            .rposition(|earlier| earlier.number < waiter.number)
+            .rposition(|earlier| earlier.rank() < waiter.rank())
             .map_or(0, |place| place + 1);
         self.queue.insert(place, waiter);
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.queue.make_contiguous().sort_by_key(Waiter::rank);
+    }
+
+    /// Somebody here wants it, or has a claim of it under way.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_claimed || !self.queue.is_empty()
+    }
+
+    /// Something may have changed. A claim that is under way may have come too early to see it.
+    pub(super) fn look_now(&mut self) {
+        self.look_at = None;
+        self.was_woken |= self.is_claimed;
+    }
+
+    pub(super) fn claimed(&mut self) {
+        self.is_claimed = true;
+        self.was_woken = false;
     }
 
     pub(super) fn prune(&mut self) {
@@ -95,12 +141,15 @@ impl Entry {
     }
 
     /// Another has it, for so long unless it is renewed.
-    pub(super) fn missed(&mut self, remaining: Duration, longest: Duration, now: Instant) {
-        let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.misses.min(16));
+    pub(super) fn missed(&mut self, remaining: Duration, pace: Pace, now: Instant) {
+        let pause = match pace.rhythm {
+            Rhythm::Even => pace.longest,
+            Rhythm::Slowing => FIRST_PAUSE * 2_u32.saturating_pow(self.misses.min(16)),
+        };
         self.misses += 1;
         // jittered, or waiters that met once would meet at every look
         let jittered = pause
-            .min(longest)
+            .min(pace.longest)
             .mul_f64(rand::rng().random_range(0.5..1.0));
         // a lease that is about to end is looked at when it has
         let pause = jittered.min(remaining + Duration::from_millis(1));

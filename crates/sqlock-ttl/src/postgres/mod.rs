@@ -1,25 +1,35 @@
 //! Leases in a table of PostgreSQL.
 
 mod connection;
+mod listener;
 mod literal;
 mod schema;
 mod statements;
 mod table_name;
+mod waiting;
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use async_trait::async_trait;
-use sqlock_core::{Error, FencingToken, Result};
+use sqlock_core::{Error, FencingToken, Queued, Result, Whose};
 use sqlock_postgres::Failure;
 use sqlx::{PgPool, Row, error::DatabaseError, postgres::PgRow};
 
 use crate::{
     LeaseRecord,
     holder::HolderInfo,
-    store::{Claim, Claimed, Exchanged, GiveBack, GivenBack, Renewal, Renewed, Store, unexpected},
+    store::{
+        Claimed, Ears, Exchange, Exchanged, GivenBack, List, Listening, Plan, QueueRow, Renewal,
+        Renewed, Store, unexpected,
+    },
 };
+pub(crate) use listener::Route;
 use statements::Statements;
 pub(crate) use table_name::TableName;
+use waiting::{Order, Waiters};
 
 pub(crate) const NAME: &str = "ttl";
 
@@ -31,15 +41,36 @@ pub(crate) struct PostgresStore {
     renewals: PgPool,
     name: TableName,
     statements: Statements,
+    list: List,
+    /// By which releases are heard.
+    route: Option<Route>,
 }
 
 impl PostgresStore {
-    pub(crate) fn new(requests: PgPool, renewals: PgPool, name: TableName) -> Self {
+    pub(crate) fn new(
+        requests: PgPool,
+        renewals: PgPool,
+        name: TableName,
+        list: List,
+        route: Option<Route>,
+    ) -> Self {
+        let order = match list {
+            List::None => None,
+            List::Listeners => Some(Order::Any),
+            List::Queue => Some(Order::Queue),
+        };
+        let waiters = order.map(|order| Waiters {
+            table: name.quoted_waiters(),
+            sequence: name.quoted_sequence(),
+            order,
+        });
         Self {
             requests,
             renewals,
-            statements: Statements::new(&name),
+            statements: Statements::new(&name, waiters),
             name,
+            list,
+            route,
         }
     }
 }
@@ -50,19 +81,22 @@ impl Store for PostgresStore {
         NAME
     }
 
-    async fn exchange(
-        &self,
-        give_back: &[GiveBack],
-        claims: &[Claim],
-        holder: &HolderInfo,
-    ) -> Result<Exchanged> {
-        let sql = self.statements.exchange(give_back, claims, holder);
+    fn plan(&self) -> Plan {
+        Plan {
+            list: self.list,
+            ears: self.route.as_ref().map_or(Ears::None, |_| Ears::Given),
+        }
+    }
+
+    async fn exchange(&self, exchange: &Exchange, holder: &HolderInfo) -> Result<Exchanged> {
+        let sql = self.statements.exchange(exchange, holder);
         let rows = connection::run(&self.requests, sql)
             .await
             .map_err(|error| pool_failure(error, "acquire"))?;
         let mut exchanged = Exchanged {
-            given_back: vec![GivenBack::NotOurs; give_back.len()],
-            claimed: vec![Claimed::Vanished; claims.len()],
+            tickets: vec![None; exchange.join.len()],
+            given_back: vec![GivenBack::NotOurs; exchange.give_back.len()],
+            claimed: vec![Claimed::Vanished; exchange.claims.len()],
         };
         for row in &rows {
             read_exchanged(row, &mut exchanged).map_err(|error| pool_failure(error, "acquire"))?;
@@ -80,6 +114,44 @@ impl Store for PostgresStore {
             read_renewed(row, &mut renewed).map_err(|error| pool_failure(error, "renew"))?;
         }
         Ok(renewed)
+    }
+
+    async fn wake(&self, rows: &[Arc<str>]) -> Result<()> {
+        let Some(sql) = self.statements.wake(rows) else {
+            return Ok(());
+        };
+        let woken = connection::run(&self.requests, sql).await;
+        woken
+            .map(drop)
+            .map_err(|error| pool_failure(error, "notify"))
+    }
+
+    fn listen(&self) -> Option<Listening> {
+        let route = self.route.as_ref()?;
+        Some(route.listen(&self.requests))
+    }
+
+    async fn check_listening(&self) -> Result<()> {
+        match &self.route {
+            Some(route) => route.check(&self.requests).await,
+            None => Err(Error::InvalidOption {
+                option: "listen_on",
+                reason: "it was not given".to_owned(),
+            }),
+        }
+    }
+
+    async fn queue(&self, row: &str) -> Result<Vec<QueueRow>> {
+        let Some(sql) = self.statements.queue(row) else {
+            return Ok(Vec::new());
+        };
+        let failure = |error| pool_failure(error, "look at the queue");
+        let rows = connection::run(&self.requests, sql)
+            .await
+            .map_err(failure)?;
+        let places = (1..).zip(&rows);
+        let queue = places.map(|(place, row)| read_queued(place, row).map_err(failure));
+        queue.collect()
     }
 
     async fn list(&self, row: Option<&str>) -> Result<Vec<LeaseRecord>> {
@@ -100,7 +172,7 @@ impl Store for PostgresStore {
     }
 
     async fn create_table(&self) -> Result<()> {
-        schema::create(&self.requests, &self.name).await
+        schema::create(&self.requests, &self.name, self.list).await
     }
 
     async fn close(&self) {
@@ -129,13 +201,23 @@ fn read_exchanged(row: &PgRow, exchanged: &mut Exchanged) -> sqlx::Result<()> {
     match kind {
         "b" => *exchanged.given_back.get_mut(index).ok_or_else(missing)? = GivenBack::Done,
         "o" => *exchanged.given_back.get_mut(index).ok_or_else(missing)? = GivenBack::Busy,
+        "w" => *exchanged.tickets.get_mut(index).ok_or_else(missing)? = Some(row.try_get(2)?),
+        "q" => {
+            let remaining = remaining(row)?;
+            let claimed = exchanged.claimed.get_mut(index).ok_or_else(missing)?;
+            let is_free = Claimed::Refused {
+                remaining: Duration::ZERO,
+            };
+            if *claimed == Claimed::Vanished || *claimed == is_free {
+                *claimed = Claimed::Queued { remaining };
+            }
+        }
         "g" => {
             let token = FencingToken::new(row.try_get(2)?);
             *exchanged.claimed.get_mut(index).ok_or_else(missing)? = Claimed::Granted(token);
         }
         _ => {
-            let micros: i64 = row.try_get(3)?;
-            let remaining = Duration::from_micros(u64::try_from(micros).unwrap_or_default());
+            let remaining = remaining(row)?;
             let claimed = exchanged.claimed.get_mut(index).ok_or_else(missing)?;
             if *claimed == Claimed::Vanished {
                 *claimed = Claimed::Refused { remaining };
@@ -156,6 +238,25 @@ fn read_renewed(row: &PgRow, renewed: &mut [Renewed]) -> sqlx::Result<()> {
         _ => Renewed::TakenOver,
     };
     Ok(())
+}
+
+fn remaining(row: &PgRow) -> sqlx::Result<Duration> {
+    let micros: i64 = row.try_get(3)?;
+    Ok(Duration::from_micros(
+        u64::try_from(micros).unwrap_or_default(),
+    ))
+}
+
+fn read_queued(place: u32, row: &PgRow) -> sqlx::Result<QueueRow> {
+    let (priority, since) = (row.try_get(1)?, moment(row.try_get(5)?));
+    let mut queued = Queued::new(place, priority, Whose::Theirs, since);
+    queued.host = row.try_get(2)?;
+    queued.pid = row.try_get(3)?;
+    queued.label = row.try_get(4)?;
+    Ok(QueueRow {
+        waiter: row.try_get(0)?,
+        queued,
+    })
 }
 
 fn index(row: &PgRow) -> sqlx::Result<usize> {

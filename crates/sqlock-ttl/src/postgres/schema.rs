@@ -4,8 +4,23 @@ use sqlock_core::{Error, Result};
 use sqlx::{Row, postgres::PgRow};
 
 use super::{NAME, connection, literal::Text, pool_failure, table_name::TableName};
+use crate::store::List;
 
-const MIGRATION: &str = include_str!("../../migrations/postgres/0001_leases.sql");
+const LEASES: &str = include_str!("../../migrations/postgres/0001_leases.sql");
+const WAITERS: &str = include_str!("../../migrations/postgres/0002_waiters.sql");
+
+const WAITERS_COLUMNS: [(&str, &str); 10] = [
+    ("name", "text"),
+    ("waiter", "text"),
+    ("priority", "smallint"),
+    ("ticket", "bigint"),
+    ("since", "timestamp with time zone"),
+    ("expires_at", "timestamp with time zone"),
+    ("listens", "boolean"),
+    ("host", "text"),
+    ("pid", "bigint"),
+    ("label", "text"),
+];
 
 const COLUMNS: [(&str, &str); 9] = [
     ("name", "text"),
@@ -24,25 +39,43 @@ const COLUMNS: [(&str, &str); 9] = [
 const LOST_THE_RACE: [&str; 4] = ["23505", "42P07", "42710", "XX000"];
 const ATTEMPTS: u32 = 10;
 
-pub(super) async fn create(pool: &sqlx::PgPool, name: &TableName) -> Result<()> {
+/// Makes what a backend with these options needs, and no more: a role that may not create goes on
+/// with a table from before.
+pub(super) async fn create(pool: &sqlx::PgPool, name: &TableName, list: List) -> Result<()> {
+    let (leases, sequence) = (name.quoted(), name.quoted_sequence());
+    let sql = migration(LEASES, name);
+    make(pool, &[&leases, &sequence], &sql).await?;
+    check(pool, &leases, &COLUMNS).await?;
+    if list != List::None {
+        let waiters = name.quoted_waiters();
+        make(pool, &[&waiters], &migration(WAITERS, name)).await?;
+        check(pool, &waiters, &WAITERS_COLUMNS).await?;
+    }
+    Ok(())
+}
+
+async fn make(pool: &sqlx::PgPool, names: &[&str], migration: &str) -> Result<()> {
     for _ in 0..ATTEMPTS {
-        if exists(pool, name).await? {
-            return check(pool, name).await;
+        if exist(pool, names).await? {
+            return Ok(());
         }
-        match connection::run(pool, migration(name)).await {
+        match connection::run(pool, migration.to_owned()).await {
             Ok(_) => {}
             Err(error) if lost_the_race(&error) => {}
             Err(error) => return Err(pool_failure(error, "create the table")),
         }
     }
-    check(pool, name).await
+    Ok(())
 }
 
 /// The shipped migration, with this table's names.
-pub(super) fn migration(name: &TableName) -> String {
-    MIGRATION
-        .replace(r#""public"."sqlock_leases_seq""#, &name.quoted_sequence())
-        .replace(r#""public"."sqlock_leases""#, &name.quoted())
+fn migration(sql: &str, name: &TableName) -> String {
+    sql.replace(
+        r#""public"."sqlock_leases_waiters""#,
+        &name.quoted_waiters(),
+    )
+    .replace(r#""public"."sqlock_leases_seq""#, &name.quoted_sequence())
+    .replace(r#""public"."sqlock_leases""#, &name.quoted())
 }
 
 fn lost_the_race(error: &sqlx::Error) -> bool {
@@ -53,31 +86,30 @@ fn lost_the_race(error: &sqlx::Error) -> bool {
 }
 
 /// Looked up first: a role that may use the table need not be one that may create it.
-async fn exists(pool: &sqlx::PgPool, name: &TableName) -> Result<bool> {
-    let sql = format!(
-        "select pg_catalog.to_regclass({}) is not null and pg_catalog.to_regclass({}) is not null",
-        Text(&name.quoted()),
-        Text(&name.quoted_sequence())
-    );
+async fn exist(pool: &sqlx::PgPool, names: &[&str]) -> Result<bool> {
+    let looks = names
+        .iter()
+        .map(|name| format!("pg_catalog.to_regclass({}) is not null", Text(name)));
+    let sql = format!("select {}", looks.collect::<Vec<_>>().join(" and "));
     let failed = |error| pool_failure(error, "look for the table");
     let rows = connection::run(pool, sql).await.map_err(failed)?;
-    let exists = rows.first().map(|row| row.try_get(0)).transpose();
-    Ok(exists.map_err(failed)?.unwrap_or(false))
+    let exist = rows.first().map(|row| row.try_get(0)).transpose();
+    Ok(exist.map_err(failed)?.unwrap_or(false))
 }
 
-async fn check(pool: &sqlx::PgPool, name: &TableName) -> Result<()> {
+async fn check(pool: &sqlx::PgPool, table: &str, columns: &[(&str, &str)]) -> Result<()> {
     let sql = format!(
         "set local search_path = pg_catalog;
          select attname::text, format_type(atttypid, null) from pg_attribute
          where attrelid = to_regclass({}) and attnum > 0 and not attisdropped",
-        Text(&name.quoted())
+        Text(table)
     );
     let failed = |error| pool_failure(error, "look at the table");
     let rows = connection::run(pool, sql).await.map_err(failed)?;
     let column = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?));
     let found: sqlx::Result<Vec<(String, String)>> = rows.iter().map(column).collect();
     let found = found.map_err(failed)?;
-    for (column, kind) in COLUMNS {
+    for (column, kind) in columns {
         let reason = match found.iter().find(|(name, _)| name == column) {
             Some((_, found)) if found == kind => continue,
             Some((_, found)) => format!("its column {column} is {found} and must be {kind}"),
@@ -86,7 +118,7 @@ async fn check(pool: &sqlx::PgPool, name: &TableName) -> Result<()> {
         return Err(Error::Backend {
             backend: NAME,
             operation: "use the table",
-            source: format!("table {} has another shape: {reason}", name.quoted()).into(),
+            source: format!("table {table} has another shape: {reason}").into(),
         });
     }
     Ok(())

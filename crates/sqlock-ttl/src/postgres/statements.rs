@@ -9,15 +9,16 @@
 //!
 //! [PostgreSQL manual, 55.2.2.1]: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-MULTI-STATEMENT
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 use super::{
     literal::{Interval, OptionalText, Text},
     table_name::TableName,
+    waiting::{Claiming, Waiters},
 };
 use crate::{
     holder::HolderInfo,
-    store::{Claim, GiveBack, Renewal},
+    store::{Claim, Exchange, GiveBack, Renewal},
 };
 
 /// A token must not go back with a crash of the server, so that its commit is waited for; and a
@@ -31,27 +32,39 @@ const BEGINNING: &str = "set transaction isolation level read committed; \
 pub(super) struct Statements {
     table: String,
     sequence: String,
+    waiters: Option<Waiters>,
 }
 
 impl Statements {
-    pub(super) fn new(name: &TableName) -> Self {
+    pub(super) fn new(name: &TableName, waiters: Option<Waiters>) -> Self {
         Self {
+            waiters,
             table: name.quoted(),
             sequence: name.quoted_sequence(),
         }
     }
 
     /// Answers with rows `(kind, index, token, microseconds)`: `b` given back and `o` still ours,
-    /// `g` granted, and `r` for each claim's row as it is afterwards.
+    /// `g` granted, `r` for each claim's row as it is afterwards, and `q` where somebody who waits
+    /// is first. For each who joined, `w` with its ticket.
     ///
     /// A row that somebody has locked is passed over, or it would hold up all the others.
-    pub(super) fn exchange(
-        &self,
-        give_back: &[GiveBack],
-        claims: &[Claim],
-        holder: &HolderInfo,
-    ) -> String {
+    pub(super) fn exchange(&self, exchange: &Exchange, holder: &HolderInfo) -> String {
+        let Exchange {
+            join,
+            leave,
+            give_back,
+            claims,
+        } = exchange;
         let mut sql = BEGINNING.to_owned();
+        if let Some(waiters) = &self.waiters {
+            if !join.is_empty() {
+                waiters.push_joins(&mut sql, join, holder);
+            }
+            if !leave.is_empty() {
+                waiters.push_leaves(&mut sql, leave);
+            }
+        }
         if !give_back.is_empty() {
             self.push_give_back(&mut sql, give_back);
         }
@@ -117,13 +130,22 @@ impl Statements {
             )
         });
         let (host, pid) = (Text(&holder.host), holder.pid);
+        let Claiming {
+            places,
+            condition,
+            departures,
+            look,
+        } = self
+            .waiters
+            .as_ref()
+            .map_or_else(Claiming::default, |waiters| waiters.claiming(claims));
         // `p` looks before anything is locked, so that a refusal writes nothing
         push(
             sql,
             format_args!(
                 "with w(i, request, name, owner, ttl, label, payload) as (values {rows}),
-                 p as materialized (
-                   select w.request from w left join {table} as t on t.name = w.name
+                 {places}p as materialized (
+                   select w.request from w left join {table} as t on t.name = w.name {condition}
                    group by w.request
                    having bool_and(t.name is not null
                      and (t.owner is null or t.expires_at <= clock_timestamp()))),
@@ -136,14 +158,16 @@ impl Statements {
                    select m.*, bool_and(m.free) over (partition by m.request) as all_free,
                      count(*) over (partition by m.request) as locked,
                      clock_timestamp() as now
-                   from m)
-                 update {table} as t set
-                   owner = n.owner, token = greatest(t.token + 1, nextval('{sequence_text}')),
-                   acquired_at = n.now, expires_at = n.now + n.ttl,
-                   host = {host}, pid = {pid}, label = n.label, payload = n.payload
-                 from n where t.name = n.name and n.all_free
-                   and n.locked = (select count(*) from w where w.request = n.request)
-                 returning 'g', n.i, t.token, 0::bigint;\n",
+                   from m),
+                 g as (
+                   update {table} as t set
+                     owner = n.owner, token = greatest(t.token + 1, nextval('{sequence_text}')),
+                     acquired_at = n.now, expires_at = n.now + n.ttl,
+                     host = {host}, pid = {pid}, label = n.label, payload = n.payload
+                   from n where t.name = n.name and n.all_free
+                     and n.locked = (select count(*) from w where w.request = n.request)
+                   returning n.i, t.name, t.token){departures}
+                 select 'g', g.i, g.token, 0::bigint from g;\n",
                 sequence_text = sequence.replace('\'', "''"),
             ),
         );
@@ -158,6 +182,7 @@ impl Statements {
                  from (values {names}) as w(i, name) join {table} as t on t.name = w.name;\n"
             ),
         );
+        sql.push_str(&look);
     }
 
     /// Answers with rows `(kind, index, state)`: `d` renewed, and `s` for each row as it is
@@ -202,13 +227,27 @@ impl Statements {
         )
     }
 
+    /// Nothing, where nobody is written down who waits.
+    pub(super) fn wake(&self, rows: &[Arc<str>]) -> Option<String> {
+        let waiters = self.waiters.as_ref()?;
+        Some(waiters.wake(&self.table, rows))
+    }
+
+    pub(super) fn queue(&self, row: &str) -> Option<String> {
+        Some(self.waiters.as_ref()?.queue(row))
+    }
+
     /// Rows that are free and have been for longer than any statement lives. The sequence keeps
     /// the next token of the key above the last.
     pub(super) fn sweep(&self, unused_for: std::time::Duration) -> String {
         let table = &self.table;
         let unused_for = Interval(unused_for);
+        let waiters = self
+            .waiters
+            .as_ref()
+            .map_or_else(String::new, Waiters::sweep);
         format!(
-            "{BEGINNING}delete from {table} where name in (
+            "{BEGINNING}{waiters}delete from {table} where name in (
                select name from {table}
                where (owner is null or expires_at <= clock_timestamp() - {unused_for})
                  and coalesce(acquired_at, '-infinity') <= clock_timestamp() - {unused_for}
@@ -217,13 +256,13 @@ impl Statements {
     }
 }
 
-fn push(sql: &mut String, statement: std::fmt::Arguments<'_>) {
+pub(super) fn push(sql: &mut String, statement: std::fmt::Arguments<'_>) {
     // writing to a string does not fail
     sql.write_fmt(statement).ok();
 }
 
 /// The rows of a VALUES list.
-fn values<T>(
+pub(super) fn values<T>(
     items: impl Iterator<Item = T>,
     mut write_row: impl FnMut(&mut String, T) -> std::fmt::Result,
 ) -> String {

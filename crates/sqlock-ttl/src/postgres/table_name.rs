@@ -12,6 +12,7 @@ pub(crate) struct TableName {
 /// PostgreSQL cuts longer names; the sequence's has four bytes more than the table's.
 const MAX_BYTES: usize = 63;
 const SEQUENCE_SUFFIX: &str = "_seq";
+const WAITERS_SUFFIX: &str = "_waiters";
 
 impl TableName {
     pub(crate) fn new(schema: &str, table: &str) -> Result<Self> {
@@ -31,6 +32,16 @@ impl TableName {
     /// The sequence below which no new token is.
     pub(super) fn quoted_sequence(&self) -> String {
         self.qualified(&format!("{}{SEQUENCE_SUFFIX}", self.table))
+    }
+
+    /// The table of those who wait.
+    pub(super) fn quoted_waiters(&self) -> String {
+        self.qualified(&format!("{}{WAITERS_SUFFIX}", self.table))
+    }
+
+    /// Where those who wait have a table too, its name is longer.
+    pub(crate) fn check_waiters(&self) -> Result<()> {
+        check("table", &self.table, MAX_BYTES - WAITERS_SUFFIX.len())
     }
 
     fn qualified(&self, name: &str) -> String {

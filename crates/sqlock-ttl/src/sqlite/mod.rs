@@ -19,7 +19,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use crate::{
     LeaseRecord,
     holder::HolderInfo,
-    store::{Claim, Exchanged, GiveBack, Renewal, Renewed, Store},
+    store::{Exchange, Exchanged, Renewal, Renewed, Store},
 };
 use connection::Slot;
 use failure::{Failure, told};
@@ -89,10 +89,12 @@ impl SqliteStore {
 
     async fn exchange_once(
         &self,
-        give_back: &[GiveBack],
-        claims: &[Claim],
+        exchange: &Exchange,
         holder: &HolderInfo,
     ) -> Result<Exchanged, Failure> {
+        let Exchange {
+            give_back, claims, ..
+        } = exchange;
         let mut borrowed = self.requests.borrow().await?;
         let mut exchanged = Exchanged::default();
         if give_back.is_empty()
@@ -135,13 +137,8 @@ impl Store for SqliteStore {
         NAME
     }
 
-    async fn exchange(
-        &self,
-        give_back: &[GiveBack],
-        claims: &[Claim],
-        holder: &HolderInfo,
-    ) -> Result<Exchanged> {
-        told("acquire", self.exchange_once(give_back, claims, holder)).await
+    async fn exchange(&self, exchange: &Exchange, holder: &HolderInfo) -> Result<Exchanged> {
+        told("acquire", self.exchange_once(exchange, holder)).await
     }
 
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {

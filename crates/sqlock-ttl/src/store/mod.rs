@@ -1,11 +1,16 @@
 //! What a database does for leases.
 
+mod waiting;
+
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlock_core::{FencingToken, Result};
 
 use crate::{LeaseRecord, holder::HolderInfo};
+pub(crate) use waiting::{
+    Ears, Heard, Hearing, Join, Leave, List, Listening, Place, Plan, QueueRow, row_hash,
+};
 
 /// Who took a lease: random for each acquisition, never a host or a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -26,6 +31,8 @@ pub(crate) struct Claim {
     pub(crate) ttl: Duration,
     pub(crate) label: Option<Arc<str>>,
     pub(crate) payload: Option<Arc<str>>,
+    /// Where it stands in line. Without one, everybody who waits is before it.
+    pub(crate) place: Option<Place>,
 }
 
 /// A lease that is held, as the database knows it.
@@ -58,6 +65,9 @@ pub(crate) enum Claimed {
     /// Somebody has it, for so long unless it is renewed. With nothing remaining, it is free and
     /// another key of the request is not, or somebody is at the row at this moment.
     Refused { remaining: Duration },
+    /// It is free, and somebody who waits for it is first, for so long unless they show that they
+    /// are alive.
+    Queued { remaining: Duration },
     /// The row went away between two looks: to be claimed again at once.
     Vanished,
 }
@@ -91,9 +101,20 @@ pub(crate) enum GivenBack {
     Busy,
 }
 
+/// What one transaction is to do, in this order.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    pub(crate) join: Vec<Join>,
+    pub(crate) leave: Vec<Leave>,
+    pub(crate) give_back: Vec<GiveBack>,
+    pub(crate) claims: Vec<Claim>,
+}
+
 /// The answers to [`Store::exchange`], in the order of the questions.
 #[derive(Debug, Default)]
 pub(crate) struct Exchanged {
+    /// The tickets of those who joined.
+    pub(crate) tickets: Vec<Option<i64>>,
     pub(crate) given_back: Vec<GivenBack>,
     pub(crate) claimed: Vec<Claimed>,
 }
@@ -105,16 +126,38 @@ pub(crate) trait Store: Debug + Send + Sync + 'static {
     /// The backend's name in errors and events.
     fn name(&self) -> &'static str;
 
+    /// What it does for those who wait.
+    fn plan(&self) -> Plan {
+        Plan::default()
+    }
+
     /// Gives leases back and takes others.
-    async fn exchange(
-        &self,
-        give_back: &[GiveBack],
-        claims: &[Claim],
-        holder: &HolderInfo,
-    ) -> Result<Exchanged>;
+    async fn exchange(&self, exchange: &Exchange, holder: &HolderInfo) -> Result<Exchanged>;
 
     /// Prolongs leases, on a connection that `exchange` cannot starve.
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>>;
+
+    /// Wakes those who listen for these rows, where a row is free. Must be called after the
+    /// transaction that freed them: who joins after this look sees that they are free.
+    async fn wake(&self, _rows: &[Arc<str>]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Starts to listen, on the runtime that is current.
+    fn listen(&self) -> Option<Listening> {
+        None
+    }
+
+    /// Whether what was said of listening holds.
+    #[cfg(feature = "postgres")]
+    async fn check_listening(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Those who wait for this row, the first in line first.
+    async fn queue(&self, _row: &str) -> Result<Vec<QueueRow>> {
+        Ok(Vec::new())
+    }
 
     /// The leases of these rows, or all that are held.
     async fn list(&self, row: Option<&str>) -> Result<Vec<LeaseRecord>>;
