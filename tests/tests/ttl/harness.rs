@@ -1,24 +1,78 @@
-use std::{collections::HashMap, sync::Mutex, time::Duration};
+use std::{collections::HashMap, marker::PhantomData, sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
 use sqlock::{
     Locks, LossCause, TtlBackend,
-    ttl::{LeaseOptions, TtlOptions},
+    ttl::{AnyOrder, InOrder, LeaseOptions, Order, TtlOptions},
 };
 use sqlock_conformance::{Harness, LossHarness};
-use sqlock_tests::TestDatabase;
+use sqlock_tests::{PgBouncer, PoolMode, TestDatabase};
 
 /// A database with a table of leases.
-pub(crate) struct Ttl {
+pub(crate) struct Ttl<W: Way> {
     database: TestDatabase,
+    pooler: Option<PgBouncer>,
     /// The labels of the nodes, by where their backends are.
     labels: Mutex<HashMap<usize, String>>,
+    way: PhantomData<W>,
 }
 
-impl Ttl {
-    async fn count(&self, filter: &str) -> usize {
+/// How the nodes reach it, and how they wait.
+#[async_trait]
+pub(crate) trait Way: Send + Sync + 'static {
+    type Order: Order;
+
+    async fn pooler(database: &TestDatabase) -> Option<PgBouncer>;
+
+    fn options(database: &TestDatabase) -> TtlOptions<Self::Order>;
+}
+
+/// Directly, and nothing but polls.
+pub(crate) struct Polling;
+
+/// Through a PgBouncer in transaction mode, in a queue, and woken by a direct connection.
+pub(crate) struct Queueing;
+
+#[async_trait]
+impl Way for Polling {
+    type Order = AnyOrder;
+
+    async fn pooler(_: &TestDatabase) -> Option<PgBouncer> {
+        None
+    }
+
+    fn options(_: &TestDatabase) -> TtlOptions {
+        TtlOptions::new()
+    }
+}
+
+#[async_trait]
+impl Way for Queueing {
+    type Order = InOrder;
+
+    async fn pooler(database: &TestDatabase) -> Option<PgBouncer> {
+        let pooler = PgBouncer::start(database.server(), PoolMode::Transaction);
+        Some(pooler.await)
+    }
+
+    fn options(database: &TestDatabase) -> TtlOptions<InOrder> {
+        TtlOptions::new().listen_on(database.url()).queue()
+    }
+}
+
+impl<W: Way> Ttl<W> {
+    fn connect(&self, leases: LeaseOptions) -> TtlBackend<W::Order> {
+        let options = W::options(&self.database).leases(leases);
+        let backend = match &self.pooler {
+            None => options.connect(&self.database.url()),
+            Some(pooler) => options.connect(&self.database.url_through(pooler)),
+        };
+        backend.expect("options")
+    }
+
+    async fn count(&self, from: &str) -> usize {
         let mut connection = self.database.connect().await;
-        let sql = format!("select count(*) from sqlock_leases where {filter}");
+        let sql = format!("select count(*) from {from}");
         let count: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
             .fetch_one(&mut connection)
             .await
@@ -27,30 +81,33 @@ impl Ttl {
     }
 }
 
-fn address(node: &Locks<TtlBackend>) -> usize {
+fn address<O: Order>(node: &Locks<TtlBackend<O>>) -> usize {
     std::ptr::from_ref(node.backend()).addr()
 }
 
 #[async_trait]
-impl Harness for Ttl {
-    type Backend = TtlBackend;
+impl<W: Way> Harness for Ttl<W> {
+    type Backend = TtlBackend<W::Order>;
 
     async fn start() -> Self {
         let database = TestDatabase::create().await;
-        let backend = TtlBackend::connect(&database.url()).expect("options");
-        backend.create_table().await.expect("a table");
-        Self {
+        let world = Self {
+            pooler: W::pooler(&database).await,
             database,
             labels: Mutex::default(),
-        }
+            way: PhantomData,
+        };
+        let backend = world.connect(LeaseOptions::new());
+        backend.create_table().await.expect("a table");
+        world
     }
 
-    async fn node(&self) -> Locks<TtlBackend> {
+    async fn node(&self) -> Locks<TtlBackend<W::Order>> {
         let leases = LeaseOptions::new()
             .ttl(Duration::from_secs(3))
+            .waiter_ttl(Duration::from_secs(3))
             .poll_interval(Duration::from_millis(50));
-        let options = TtlOptions::new().leases(leases);
-        let backend = options.connect(&self.database.url()).expect("options");
+        let backend = self.connect(leases);
         let mut labels = self.labels.lock().expect("labels");
         let label = format!("node {}", labels.len());
         let locks = Locks::builder(backend).label(label.as_str()).build();
@@ -59,16 +116,30 @@ impl Harness for Ttl {
     }
 
     async fn held(&self) -> usize {
-        self.count("owner is not null and expires_at > clock_timestamp()")
+        self.count("sqlock_leases where owner is not null and expires_at > clock_timestamp()")
             .await
+    }
+
+    async fn leftovers(&self) -> usize {
+        let waiters = "sqlock_leases_waiters";
+        let exists = format!("pg_class where relname = '{waiters}'");
+        let waiting = match self.count(&exists).await {
+            0 => 0,
+            // those of a runtime that is gone are taken to be dead after a while
+            _ => {
+                let alive = format!("{waiters} where expires_at > clock_timestamp()");
+                self.count(&alive).await
+            }
+        };
+        waiting + self.held().await
     }
 }
 
 #[async_trait]
-impl LossHarness for Ttl {
+impl<W: Way> LossHarness for Ttl<W> {
     const NOTICE: Duration = Duration::from_secs(3);
 
-    async fn break_holder(&self, node: &Locks<TtlBackend>) {
+    async fn break_holder(&self, node: &Locks<TtlBackend<W::Order>>) {
         let label = self.labels.lock().expect("labels")[&address(node)].clone();
         let mut connection = self.database.connect().await;
         sqlx::query("update sqlock_leases set owner = null, expires_at = null where label = $1")

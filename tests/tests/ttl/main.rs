@@ -10,9 +10,16 @@
 
 mod harness;
 
-use harness::Ttl;
+mod polling {
+    sqlock_conformance::conformance! {
+        harness = crate::harness::Ttl<crate::harness::Polling>,
+        capabilities = [inspect, loss, rebirth, shutdown, tokens],
+    }
+}
 
-sqlock_conformance::conformance! {
-    harness = Ttl,
-    capabilities = [inspect, loss, rebirth, shutdown, tokens],
+mod queueing {
+    sqlock_conformance::conformance! {
+        harness = crate::harness::Ttl<crate::harness::Queueing>,
+        capabilities = [inspect, loss, rebirth, shutdown, tokens],
+    }
 }

@@ -238,11 +238,9 @@ impl Line {
         arrivals
     }
 
-    /// What became of them is not known.
-    pub(super) fn failed(&mut self, joins: &[(u64, Join)], leaves: Vec<Leave>, now: Instant) {
-        for (number, _) in joins {
-            self.again(*number, now);
-        }
+    /// What became of these, and of all other places, is not known: the server may have crashed.
+    pub(super) fn failed(&mut self, leaves: Vec<Leave>, now: Instant) {
+        self.all_again(now);
         self.leaving.extend(leaves);
     }
 }

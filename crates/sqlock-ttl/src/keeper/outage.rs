@@ -17,7 +17,7 @@ impl Book {
     /// What became of the transaction is not known: what it may have taken is given back.
     pub(super) fn exchange_failed(&mut self, asked: Asked, error: &Arc<Error>, now: Instant) {
         let hopeless = self.outage_goes_on(error, now);
-        self.line.failed(&asked.joins, asked.leaves, now);
+        self.line.failed(asked.leaves, now);
         for mut release in asked.releases {
             if let Some((done, _)) = release.done.take() {
                 done.send(Err(self.again(error))).ok();
@@ -31,8 +31,6 @@ impl Book {
             self.unclaim(&claimant.waiter);
             self.take_back(claimant.ids(), claimant.ttl, now);
             let waiter = claimant.waiter;
-            // a grant that was not heard of took its place away
-            self.line.again(waiter.number, now);
             if !is_open {
                 let refusal = Err(self.was_shut_down());
                 self.answer(waiter, refusal);
