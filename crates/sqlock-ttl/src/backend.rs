@@ -223,7 +223,7 @@ macro_rules! backend_of_leases {
 
         impl$(<$order: $bound>)? sqlock_core::LeaseBackend for $backend {}
 
-        impl sqlock_core::TellsLoss for $backend {}
+        impl$(<$order: $bound>)? sqlock_core::TellsLoss for $backend {}
 
         #[async_trait::async_trait]
         impl$(<$order: $bound>)? sqlock_core::InspectBackend for $backend {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlock::Locks;
+use sqlock::{Locks, TtlBackend, ttl::Order};
 use sqlock_tests::{PostgresServer, TestDatabase, eventually};
 use sqlx::PgConnection;
 use tokio::{
@@ -13,6 +13,7 @@ use tokio::{
 use crate::{
     support::{PATIENCE, ask, execute, run},
     tools::{TTL, create_table, database, node, node_with, options},
+    waits::{World, patient, stand_in_line},
 };
 
 /// A refusal writes nothing: no WAL, no dead row.
@@ -24,27 +25,46 @@ fn a_refused_attempt_writes_no_wal() {
         create_table(&database).await;
         let holder = node_with(&database, options().ttl(Duration::from_secs(600)));
         let lease = holder.acquire("job").await.unwrap();
-        let other = node(&database);
-        assert!(other.try_acquire("job").await.unwrap().is_none());
-        let mut side = database.connect().await;
-        // the server itself writes now and then, so that one quiet round is proof
-        let mut written = Vec::new();
-        for _ in 0..5 {
-            let before = wal(&mut side).await;
-            for _ in 0..20 {
-                assert!(other.try_acquire("job").await.unwrap().is_none());
-            }
-            written.push(wal(&mut side).await - before);
-            if written.contains(&0) {
-                break;
-            }
-        }
-        assert!(
-            written.contains(&0),
-            "bytes of WAL for 20 refusals: {written:?}"
-        );
+        refusals_write_nothing(&database, &node(&database)).await;
         lease.release().await.unwrap();
     });
+}
+
+/// Nor does one in a queue, whether the lock is held or waited for.
+#[test]
+fn a_refused_attempt_in_a_queue_writes_no_wal() {
+    run(async || {
+        let server = PostgresServer::start(&[("wal_writer_delay", "10s")]).await;
+        let world = World::on_server(&server).await;
+        let (holder, other) = (world.queueing(patient()), world.queueing(patient()));
+        let lease = holder.acquire("job").await.unwrap();
+        refusals_write_nothing(&world.database, &other).await;
+        lease.release().await.unwrap();
+        let mut side = world.database.connect().await;
+        stand_in_line(&mut side, "job", 1, "1 h").await;
+        refusals_write_nothing(&world.database, &other).await;
+    });
+}
+
+async fn refusals_write_nothing<O: Order>(database: &TestDatabase, locks: &Locks<TtlBackend<O>>) {
+    assert!(locks.try_acquire("job").await.unwrap().is_none());
+    let mut side = database.connect().await;
+    // the server itself writes now and then, so that one quiet round is proof
+    let mut written = Vec::new();
+    for _ in 0..5 {
+        let before = wal(&mut side).await;
+        for _ in 0..20 {
+            assert!(locks.try_acquire("job").await.unwrap().is_none());
+        }
+        written.push(wal(&mut side).await - before);
+        if written.contains(&0) {
+            break;
+        }
+    }
+    assert!(
+        written.contains(&0),
+        "bytes of WAL for 20 refusals: {written:?}"
+    );
 }
 
 async fn wal(connection: &mut PgConnection) -> i64 {
@@ -115,7 +135,7 @@ fn ten_thousand_leases_are_renewed_by_few_statements() {
     });
 }
 
-async fn take_many(locks: &Locks<sqlock::TtlBackend>, count: usize) -> Vec<crate::tools::Lease> {
+async fn take_many(locks: &Locks<TtlBackend>, count: usize) -> Vec<crate::tools::Lease> {
     let mut tasks = JoinSet::new();
     for number in 0..count {
         let locks = locks.clone();

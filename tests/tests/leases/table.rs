@@ -5,11 +5,12 @@ use sqlock::{
     ttl::{LeaseOptions, TtlOptions},
 };
 use sqlock_tests::TestDatabase;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
-    support::{ask, execute, put_decoys_first, run},
-    tools::{TTL, create_table, database, node},
+    support::{PATIENCE, ask, execute, put_decoys_first, run},
+    tools::{TTL, create_table, database, node, options},
+    waits::{Way, World, patient, until_queued},
 };
 
 /// Case 48.
@@ -92,6 +93,35 @@ fn what_the_search_path_puts_first_is_not_called() {
     });
 }
 
+/// Those who wait and those who wake them call the server's own too.
+#[test]
+fn what_the_search_path_puts_first_is_not_called_by_waiters() {
+    run(async || {
+        let database = TestDatabase::create().await;
+        put_decoys_first(&database).await;
+        let options = || {
+            TtlOptions::new()
+                .leases(options())
+                .listen_on(database.url())
+        };
+        let node = || Locks::new(options().queue().connect(&database.url()).unwrap());
+        let (one, other) = (node(), node());
+        one.backend().create_table().await.unwrap();
+        one.backend().check_listening().await.unwrap();
+        let lease = one.acquire("job").await.unwrap();
+        let locks = other.clone();
+        let waiting = tokio::spawn(async move { locks.acquire("job").await });
+        until_queued(&other, "job", 1).await;
+        lease.release().await.unwrap();
+        let lease = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+        lease.release().await.unwrap();
+        one.backend()
+            .sweep(std::time::Duration::ZERO)
+            .await
+            .unwrap();
+    });
+}
+
 /// Names that need their quotes.
 #[test]
 fn schema_and_table_can_have_any_name() {
@@ -100,6 +130,7 @@ fn schema_and_table_can_have_any_name() {
         let mut connection = database.connect().await;
         execute(&mut connection, r#"create schema "it's ""odd"" \ Schema""#).await;
         let options = TtlOptions::new().table(r#"it's "odd" \ Schema"#, r#"Leases'; "x" -- \"#);
+        let options = options.listen_on(database.url()).queue();
         let backend = options.connect(&database.url()).unwrap();
         backend.create_table().await.unwrap();
         backend.create_table().await.unwrap();
@@ -143,6 +174,27 @@ fn a_table_of_another_shape_is_told_by_its_column() {
             text.contains("payload is bigint and must be text"),
             "{text}"
         );
+    });
+}
+
+/// So is that of those who wait, and a name that is too long for it.
+#[test]
+fn a_table_of_waiters_of_the_wrong_shape_names_the_column() {
+    run(async || {
+        let world = World::create(Way::Direct).await;
+        let mut connection = world.database.connect().await;
+        let change = "alter table sqlock_leases_waiters drop column ticket";
+        execute(&mut connection, change).await;
+        let backend = world.queueing(patient());
+        let error = backend.backend().create_table().await.unwrap_err();
+        let text = format!("{error:?}");
+        assert!(text.contains("no column ticket (bigint)"), "{text}");
+        // which is of no concern to others
+        create_table(&world.database).await;
+        let long = TtlOptions::new().table("public", "x".repeat(59));
+        long.clone().connect(&world.database.url()).unwrap();
+        let error = long.queue().connect(&world.database.url()).unwrap_err();
+        assert!(error.to_string().contains("table"), "{error}");
     });
 }
 
