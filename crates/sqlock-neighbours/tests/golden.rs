@@ -12,8 +12,8 @@ use sqlock_core::{
     InvalidKey, LockKey, RESERVED_PAIR_CLASSES,
 };
 use sqlock_neighbours::{
-    django_pglock, dotnet, flyway, golang_migrate, rails_migrations, sqlalchemy_dlock, sqlx,
-    sqlx_migrations, with_advisory_lock, with_advisory_lock_prefixed,
+    django_pglock, dotnet, flyway, golang_migrate, hashtext, hashtextextended, rails_migrations,
+    sqlalchemy_dlock, sqlx, sqlx_migrations, with_advisory_lock, with_advisory_lock_prefixed,
 };
 
 const LONG: &str = "a name of more than nine characters, with größe";
@@ -69,7 +69,7 @@ fn of_sqlx() {
     }
 }
 
-/// By sqlx's formula, computed by Ruby. Its migrator itself is asked in the tests of real servers.
+/// What the migrator of sqlx 0.9.0 held in databases of these names, by the word of `pg_locks`.
 #[test]
 fn of_the_migrator_of_sqlx() {
     for (database, id) in [
@@ -135,6 +135,25 @@ fn of_golang_migrate() {
     // in its own tests
     let key = golang_migrate("database_name", "schema_name_1", "schema_name_2");
     assert_eq!(key.id(), Bigint(3_743_845_847));
+}
+
+/// Of `hashtext(name)` and `hashtextextended(name, 0)` in PostgreSQL 15, on x86-64.
+#[test]
+fn of_hashtext() {
+    for (name, short, long) in [
+        ("", -1_477_818_771, -6_939_563_903_564_495_251),
+        ("a", 1_075_015_857, 3_591_986_179_850_072_241),
+        ("abcdefgh", -1_960_928_205, -8_882_191_227_074_733_005),
+        ("abcdefghi", -92_131_489, -3_278_210_106_038_014_113),
+        ("abcdefghijk", -1_483_803_693, 3_112_909_444_737_856_467),
+        ("daily-report", 1_067_228_265, 3_601_636_533_269_732_457),
+        ("daily-reports", -106_411_209, 7_634_078_457_548_786_487),
+        ("ロック", -1_334_324_483, -5_411_248_027_917_102_339),
+        (LONG, 152_835_365, 6_225_580_719_479_723_301),
+    ] {
+        assert_eq!(hashtext(name).id(), Bigint(short), "{name}");
+        assert_eq!(hashtextextended(name).id(), Bigint(long), "{name}");
+    }
 }
 
 /// `String.hashCode()` is Java 17's; the number that it is added to, and the quotes, are read in the

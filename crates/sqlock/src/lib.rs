@@ -22,8 +22,9 @@ pub mod memory {
 #[cfg_attr(docsrs, doc(cfg(feature = "neighbours")))]
 pub mod neighbours {
     pub use sqlock_neighbours::{
-        django_pglock, dotnet, flyway, golang_migrate, rails_migrations, sqlalchemy_dlock, sqlx,
-        sqlx_migrations, with_advisory_lock, with_advisory_lock_prefixed,
+        django_pglock, dotnet, flyway, golang_migrate, hashtext, hashtextextended,
+        rails_migrations, sqlalchemy_dlock, sqlx, sqlx_migrations, with_advisory_lock,
+        with_advisory_lock_prefixed,
     };
 }
 

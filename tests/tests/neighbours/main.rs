@@ -45,6 +45,30 @@ fn the_lock_of_sqlx() {
     });
 }
 
+/// Of every length up to several blocks, and with every byte that text can have.
+#[test]
+fn the_numbers_of_hashtext() {
+    run(async || {
+        let database = TestDatabase::create().await;
+        let mut sql = database.connect().await;
+        for length in 0..50_u32 {
+            let letters = (0..length).map(|at| char::from_u32(1 + at * 37 + length * 7));
+            let name: String = letters.flatten().collect();
+            let [short, long]: [i64; 2] =
+                sqlx::query_scalar("select array[hashtext($1), hashtextextended($1, 0)]")
+                    .bind(&name)
+                    .fetch_one(&mut sql)
+                    .await
+                    .unwrap();
+            let ours = [
+                neighbours::hashtext(&name),
+                neighbours::hashtextextended(&name),
+            ];
+            assert_eq!(ours, [short, long].map(LockKey::from_id), "{name:?}");
+        }
+    });
+}
+
 #[test]
 fn the_lock_of_django_pglock() {
     contend_with_python("django-pglock", neighbours::django_pglock);
