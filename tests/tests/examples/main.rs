@@ -16,7 +16,7 @@ use sqlock_tests::TestDatabase;
 
 use crate::{
     example::Example,
-    support::{ask, node, run},
+    support::{PATIENCE, ask, node, run, within},
 };
 
 #[test]
@@ -105,6 +105,34 @@ fn schedule_on_every_node() {
         ];
         assert_eq!(said, expected);
     });
+}
+
+/// The next one leads long before the lease of the first would have run out, with a higher token.
+#[test]
+fn leader_election() {
+    run(async || {
+        let database = TestDatabase::create().await;
+        let mut first = Example::start("leader_election", &database);
+        let earlier = token_of_leader(&mut first).await;
+        let mut second = Example::start("leader_election", &database);
+        first.terminate();
+        assert_eq!(first.finish().await.last().unwrap(), "ended");
+        let leading = token_of_leader(&mut second);
+        let later = within(PATIENCE, "the next leader", leading).await;
+        assert!(later > earlier, "{later} after {earlier}");
+        second.terminate();
+        assert_eq!(second.finish().await.last().unwrap(), "ended");
+    });
+}
+
+async fn token_of_leader(node: &mut Example) -> i64 {
+    loop {
+        let line = node.line().await;
+        if let Some(token) = line.strip_prefix("leading with token ") {
+            return token.parse().unwrap();
+        }
+        assert_eq!(line, "following");
+    }
 }
 
 #[test]
