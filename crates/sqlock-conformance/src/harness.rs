@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlock_core::{LockBackend, Locks, LossCause};
+use sqlock_core::{LeaseBackend, Leased, LockBackend, Locks, LossCause};
 
 /// How the suite starts a world for a backend, and looks at it from the outside.
 #[async_trait]
@@ -54,4 +54,33 @@ pub trait LossHarness: Harness {
     fn explains(cause: &LossCause) -> bool {
         *cause == LossCause::ConnectionClosed
     }
+}
+
+/// How the suite comes between leases and their server. For the capability `leases`.
+#[async_trait]
+pub trait LeaseHarness: Harness<Backend: LeaseBackend<Held: Leased>> {
+    /// The TTL that the cases ask for. It must be long enough to be renewed on a busy machine, and
+    /// most cases last two or three of it. The default is a second.
+    const TTL: Duration = Duration::from_secs(1);
+
+    /// Until the returned value is dropped, nothing is granted or renewed, for any node: what is
+    /// asked meanwhile is done afterwards. The whole table is locked, say, by another transaction.
+    async fn block(&self) -> Box<dyn Send>;
+}
+
+/// How the suite sets the clock by which leases end. For the capability `clock_steps`.
+#[async_trait]
+pub trait ClockHarness: LeaseHarness {
+    /// Makes the server's clock step, as far as its leases can tell: to shift all times that it has
+    /// written the other way comes to the same.
+    async fn step(&self, step: Step);
+}
+
+/// A step of a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// To a later time.
+    Ahead(Duration),
+    /// To an earlier time.
+    Back(Duration),
 }

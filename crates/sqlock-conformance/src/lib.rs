@@ -46,7 +46,9 @@
 //! |---|---|
 //! | *(always)* | exclusive locks: exclusion, waiting, cancellation, release, load |
 //! | `advisory_ids` | keys are PostgreSQL's advisory ids: a name and its number are one lock |
+//! | `clock_steps` | the harness can make the clock of leases step ([`ClockHarness`]) |
 //! | `inspect` | the backend tells who holds a lock ([`InspectBackend`](sqlock_core::InspectBackend)) |
+//! | `leases` | locks run out unless they are renewed ([`LeaseHarness`]) |
 //! | `loss` | the harness can break a holder's connection ([`LossHarness`]) |
 //! | `lost_readers` | both `loss` and `writers_first` |
 //! | `rebirth` | a node goes on, on another runtime, where its own was shut down |
@@ -70,6 +72,6 @@ mod run;
 mod support;
 mod world;
 
-pub use harness::{Harness, LossHarness};
+pub use harness::{ClockHarness, Harness, LeaseHarness, LossHarness, Step};
 pub use run::run;
 pub use world::World;

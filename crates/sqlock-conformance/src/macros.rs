@@ -127,12 +127,34 @@ macro_rules! __cases {
             ],
         }
     };
+    (clock_steps) => {
+        $crate::__emit! {
+            clock_steps: [
+                a_step_ahead_is_a_loss,
+                after_a_step_ahead_the_token_decides,
+                a_step_back_prolongs_nothing_for_the_holder,
+            ],
+        }
+    };
     (inspect) => {
         $crate::__emit! {
             inspect: [
                 the_holder_is_shown,
                 any_key_can_be_asked_for,
                 waiters_are_not_holders,
+            ],
+        }
+    };
+    (leases) => {
+        $crate::__emit! {
+            leases: [
+                a_paused_holder_is_succeeded,
+                a_lease_is_renewed,
+                a_holder_that_was_taken_over_disturbs_nobody,
+                a_late_renewal_revives_nothing,
+                an_extension_outlasts_the_ttl,
+                the_end_is_told,
+                a_grant_that_comes_too_late_is_not_given,
             ],
         }
     };
@@ -221,7 +243,8 @@ macro_rules! __cases {
             "there is no capability `",
             stringify!($unknown),
             "`; ",
-            "there are advisory_ids, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens and writers_first",
+            "there are advisory_ids, clock_steps, inspect, leases, loss, lost_readers, rebirth, ",
+            "shared, shutdown, tokens and writers_first",
         ));
     };
 }

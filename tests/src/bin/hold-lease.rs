@@ -16,9 +16,9 @@ use sqlx::{Connection as _, PgConnection};
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [url, key, ttl] = arguments.as_slice() else {
+    let [url, key, ttl, resource] = arguments.as_slice() else {
         return Err(io::Error::other(
-            "usage: hold-lease URL KEY TTL-IN-MILLISECONDS",
+            "usage: hold-lease URL KEY TTL-IN-MILLISECONDS URL-OF-THE-RESOURCE",
         ));
     };
     let ttl = Duration::from_millis(ttl.parse().map_err(io::Error::other)?);
@@ -30,7 +30,9 @@ async fn main() -> io::Result<()> {
         .map_err(io::Error::other)?;
     let mut belief = Belief::of(lease);
     let token = belief.token();
-    let mut resource = PgConnection::connect(url).await.map_err(io::Error::other)?;
+    let mut resource = PgConnection::connect(resource)
+        .await
+        .map_err(io::Error::other)?;
     writeln!(io::stdout(), "{token}")?;
     for line in io::stdin().lock().lines() {
         let answer = match line?.as_str() {

@@ -130,7 +130,7 @@ fn the_older_holder_believes_until_its_own_deadline_at_most() {
             "{believed:?} of {remaining:?}"
         );
         assert!(
-            believed <= remaining + A_MOMENT,
+            believed <= remaining + PATIENCE / 5,
             "{believed:?} of {remaining:?}"
         );
         assert!(older.check().is_err());

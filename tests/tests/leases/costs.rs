@@ -14,6 +14,7 @@ use crate::{
     support::{PATIENCE, ask, execute, run},
     tools::{TTL, create_table, database, node, node_with, options},
     waits::{World, patient, stand_in_line},
+    world::everywhere,
 };
 
 /// A refusal writes nothing: no WAL, no dead row.
@@ -75,14 +76,13 @@ async fn wal(connection: &mut PgConnection) -> i64 {
 /// One row that somebody has locked does not delay the renewal of the others.
 #[test]
 fn a_locked_row_holds_up_only_its_own_lease() {
-    run(async || {
-        let database = database().await;
-        let locks = node(&database);
+    everywhere(async |world| {
+        let locks = world.node();
         let mut leases = Vec::new();
         for number in 0..20 {
             leases.push(locks.acquire(format!("job-{number:02}")).await.unwrap());
         }
-        let mut blocker = database.connect().await;
+        let mut blocker = world.connect().await;
         execute(
             &mut blocker,
             "begin; select from sqlock_leases where name = 'job-07' for update",
@@ -175,10 +175,9 @@ fn many_tasks_share_a_commit() {
 /// A transaction that fails leaves no connection within it.
 #[test]
 fn a_failed_transaction_leaves_its_connection_idle() {
-    run(async || {
-        let database = database().await;
-        let locks = node(&database);
-        let mut side = database.connect().await;
+    everywhere(async |world| {
+        let locks = world.node();
+        let mut side = world.connect().await;
         execute(
             &mut side,
             "alter table sqlock_leases add constraint no_x check (name <> 'x' or owner is null)",
@@ -188,7 +187,7 @@ fn a_failed_transaction_leaves_its_connection_idle() {
             locks.try_acquire("x").await.unwrap_err();
         }
         eventually(PATIENCE, async || {
-            let backends = database.backends().await;
+            let backends = world.backends().await;
             backends.iter().all(|backend| {
                 backend.state.as_deref() != Some("idle in transaction (aborted)")
                     && backend.state.as_deref() != Some("idle in transaction")

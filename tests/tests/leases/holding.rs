@@ -7,16 +7,16 @@ use sqlock_tests::eventually;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    support::{PATIENCE, ask, execute, run},
-    tools::{TTL, database, node, node_with, options, seconds_left, tamper},
+    support::{PATIENCE, ask, execute},
+    tools::{TTL, options, seconds_left, tamper},
+    world::everywhere,
 };
 
 /// Case 26: work that outlives the TTL keeps its lease, and its release is a release.
 #[test]
 fn a_lease_is_renewed_for_as_long_as_it_is_held() {
-    run(async || {
-        let database = database().await;
-        let (one, other) = (node(&database), node(&database));
+    everywhere(async |world| {
+        let (one, other) = (world.node(), world.node());
         let lease = one.acquire("job").await.unwrap();
         let started = Instant::now();
         while started.elapsed() < TTL * 4 {
@@ -32,15 +32,9 @@ fn a_lease_is_renewed_for_as_long_as_it_is_held() {
 /// Cases 19 and 20: a renewal is of one's own lease only.
 #[test]
 fn another_holder_is_never_renewed_or_released() {
-    run(async || {
-        let database = database().await;
-        let lease = node(&database).acquire("job").await.unwrap();
-        tamper(
-            &database,
-            "job",
-            "owner = 'thief', expires_at = now() + '1 h'",
-        )
-        .await;
+    everywhere(async |world| {
+        let lease = world.node().acquire("job").await.unwrap();
+        tamper(&world, "job", "owner = 'thief', expires_at = now() + '1 h'").await;
         let lost = timeout(PATIENCE, lease.lost()).await.unwrap();
         assert!(matches!(
             lost,
@@ -52,7 +46,7 @@ fn another_holder_is_never_renewed_or_released() {
         assert!(!lease.is_valid());
         assert!(matches!(lease.release().await, Err(Error::Lost { .. })));
         sleep(TTL).await;
-        let mut connection = database.connect().await;
+        let mut connection = world.connect().await;
         let owner: String = ask(&mut connection, "select owner from sqlock_leases").await;
         assert_eq!(owner, "thief");
         assert!(seconds_left(&mut connection, "job").await > 3500.0);
@@ -62,10 +56,9 @@ fn another_holder_is_never_renewed_or_released() {
 /// Case 21: what has run out is not revived, though nobody took it.
 #[test]
 fn an_expired_lease_is_lost_and_stays_expired() {
-    run(async || {
-        let database = database().await;
-        let lease = node(&database).acquire("job").await.unwrap();
-        tamper(&database, "job", "expires_at = now() - interval '1 ms'").await;
+    everywhere(async |world| {
+        let lease = world.node().acquire("job").await.unwrap();
+        tamper(&world, "job", "expires_at = now() - interval '1 ms'").await;
         let lost = timeout(PATIENCE, lease.lost()).await.unwrap();
         assert!(matches!(
             lost,
@@ -74,7 +67,7 @@ fn an_expired_lease_is_lost_and_stays_expired() {
                 ..
             }
         ));
-        let mut connection = database.connect().await;
+        let mut connection = world.connect().await;
         let is_free: bool = ask(
             &mut connection,
             "select owner is null or expires_at < now() from sqlock_leases",
@@ -87,12 +80,11 @@ fn an_expired_lease_is_lost_and_stays_expired() {
 /// The row is removed under the holder's hands.
 #[test]
 fn a_removed_row_is_a_loss_and_tokens_go_on() {
-    run(async || {
-        let database = database().await;
-        let locks = node(&database);
+    everywhere(async |world| {
+        let locks = world.node();
         let lease = locks.acquire("job").await.unwrap();
         let before = lease.token().unwrap();
-        let mut connection = database.connect().await;
+        let mut connection = world.connect().await;
         execute(&mut connection, "delete from sqlock_leases").await;
         let lost = timeout(PATIENCE, lease.lost()).await.unwrap();
         assert!(matches!(
@@ -110,11 +102,10 @@ fn a_removed_row_is_a_loss_and_tokens_go_on() {
 /// Case 22: the wait for a locked row does not count against the lease.
 #[test]
 fn a_lease_is_not_born_expired() {
-    run(async || {
-        let database = database().await;
-        let locks = node_with(&database, options().ttl(Duration::from_secs(4)));
+    everywhere(async |world| {
+        let locks = world.node_with(options().ttl(Duration::from_secs(4)));
         drop(locks.acquire("job").await.unwrap());
-        let mut blocker = database.connect().await;
+        let mut blocker = world.connect().await;
         eventually(PATIENCE, async || {
             ask(
                 &mut blocker,
@@ -138,36 +129,41 @@ fn a_lease_is_not_born_expired() {
 /// Case 23: the holder's own deadline is before the database's, renewal by renewal.
 #[test]
 fn the_holder_gives_up_before_the_database_does() {
-    run(async || {
-        let database = database().await;
-        let lease = node(&database).acquire("job").await.unwrap();
-        let mut connection = database.connect().await;
+    everywhere(async |world| {
+        let lease = world.node().acquire("job").await.unwrap();
+        let mut connection = world.connect().await;
         for _ in 0..40 {
-            let by_the_holder = lease.remaining().as_secs_f64();
+            let before = lease.remaining();
             let by_the_database = seconds_left(&mut connection, "job").await;
-            assert!(
-                by_the_database > 0.0 && by_the_holder <= by_the_database + 0.04,
-                "{by_the_holder} {by_the_database}"
-            );
+            let after = lease.remaining();
+            // the later of the two looks is the holder's, so that a slow machine does not matter;
+            // with a renewal between them they are not of the same lease
+            if after <= before {
+                let by_the_holder = after.as_secs_f64();
+                assert!(
+                    by_the_holder <= by_the_database,
+                    "{by_the_holder} {by_the_database}"
+                );
+            }
             sleep(TTL / 20).await;
         }
+        lease.check().unwrap();
     });
 }
 
 /// Cases 24 and 25: renewals that fail, and answers that are lost, are made up for.
 #[test]
 fn a_lease_survives_connections_that_break_all_the_time() {
-    run(async || {
-        let database = database().await;
-        let lease = node(&database).acquire("job").await.unwrap();
+    everywhere(async |world| {
+        let lease = world.node().acquire("job").await.unwrap();
         let token = lease.token();
-        let mut side = database.server().connect().await;
+        let mut side = world.server().connect().await;
         let started = Instant::now();
         while started.elapsed() < TTL * 3 {
             let kill = format!(
                 "select pg_terminate_backend(pid) from pg_stat_activity
                  where datname = '{}' and pid <> pg_backend_pid()",
-                database.name()
+                world.name()
             );
             execute(&mut side, &kill).await;
             sleep(TTL / 8).await;
@@ -181,10 +177,9 @@ fn a_lease_survives_connections_that_break_all_the_time() {
 /// A database that stays away takes the lease with it, at the holder's own deadline.
 #[test]
 fn without_renewals_the_lease_ends_at_its_deadline() {
-    run(async || {
-        let database = database().await;
-        let lease = node(&database).acquire("job").await.unwrap();
-        let mut blocker = database.connect().await;
+    everywhere(async |world| {
+        let lease = world.node().acquire("job").await.unwrap();
+        let mut blocker = world.connect().await;
         execute(
             &mut blocker,
             "begin; lock table sqlock_leases in access exclusive mode",
@@ -206,17 +201,16 @@ fn without_renewals_the_lease_ends_at_its_deadline() {
 /// Case 28: the application's default isolation does not matter.
 #[test]
 fn a_serializable_default_does_not_fail_acquires() {
-    run(async || {
-        let database = database().await;
-        let mut connection = database.connect().await;
+    everywhere(async |world| {
+        let mut connection = world.connect().await;
         let alter = format!(
             "alter database \"{}\" set default_transaction_isolation = serializable",
-            database.name()
+            world.name()
         );
         execute(&mut connection, &alter).await;
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..6 {
-            let locks = node(&database);
+            let locks = world.node();
             tasks.spawn(async move {
                 for _ in 0..15 {
                     locks.acquire("hot").await.unwrap().release().await.unwrap();
@@ -230,9 +224,8 @@ fn a_serializable_default_does_not_fail_acquires() {
 /// A job that is done before the others look.
 #[test]
 fn hold_at_least_keeps_the_key_after_the_release() {
-    run(async || {
-        let database = database().await;
-        let (one, other) = (node(&database), node(&database));
+    everywhere(async |world| {
+        let (one, other) = (world.node(), world.node());
         let started = Instant::now();
         let lease = one.lock("cron").hold_at_least(TTL).await.unwrap();
         lease.release().await.unwrap();
@@ -240,27 +233,5 @@ fn hold_at_least_keeps_the_key_after_the_release() {
         let next = other.acquire_within("cron", PATIENCE).await.unwrap();
         assert!(started.elapsed() >= TTL - Duration::from_millis(50));
         drop(next);
-    });
-}
-
-/// Longer, and then again shorter.
-#[test]
-fn an_extension_holds_for_the_renewals_after_it() {
-    run(async || {
-        let database = database().await;
-        let mut lease = node(&database).acquire("job").await.unwrap();
-        let mut connection = database.connect().await;
-        lease.extend(Duration::from_secs(60)).await.unwrap();
-        assert!(seconds_left(&mut connection, "job").await > 50.0);
-        assert!(lease.remaining() > Duration::from_secs(50));
-        lease.extend(TTL).await.unwrap();
-        assert!(lease.remaining() <= TTL);
-        sleep(TTL * 2).await;
-        assert!(lease.is_valid());
-        let error = lease.extend(Duration::ZERO).await.unwrap_err();
-        assert!(
-            matches!(error, Error::InvalidOption { option: "ttl", .. }),
-            "{error}"
-        );
     });
 }

@@ -14,6 +14,7 @@ mod support;
 
 mod clock_steps;
 mod costs;
+mod extensions;
 mod holding;
 mod listeners;
 mod pauses;
@@ -26,3 +27,4 @@ mod tools;
 mod waiters;
 mod waits;
 mod waking;
+mod world;

@@ -8,8 +8,9 @@ use std::{
 use sqlock_tests::{TestDatabase, signal};
 
 use crate::{
-    support::{PATIENCE, ask, execute, run},
-    tools::{TTL, database, node},
+    support::{PATIENCE, ask, execute},
+    tools::TTL,
+    world::{World, everywhere},
 };
 
 /// A process that holds a lease, and says what it believes when it is asked.
@@ -20,9 +21,10 @@ struct Holder {
 }
 
 impl Holder {
-    fn start(database: &TestDatabase, key: &str) -> (Self, i64) {
+    fn start(world: &World, key: &str) -> (Self, i64) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_hold-lease"))
-            .args([&database.url(), key, &TTL.as_millis().to_string()])
+            .args([&world.url(), key, &TTL.as_millis().to_string()])
+            .arg(TestDatabase::url(world))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -67,15 +69,14 @@ const WRITE: &str = "update resource set last_token = $1 where last_token < $1";
 /// it went on all the same, the resource would refuse.
 #[test]
 fn a_process_that_was_stopped_finds_its_lease_over() {
-    run(async || {
-        let database = database().await;
-        let mut connection = database.connect().await;
+    everywhere(async |world| {
+        let mut connection = world.connect().await;
         execute(
             &mut connection,
             "create table resource (last_token bigint not null); insert into resource values (0)",
         )
         .await;
-        let (mut paused, old) = Holder::start(&database, "job");
+        let (mut paused, old) = Holder::start(&world, "job");
         assert_eq!(
             paused.ask("believes"),
             "valid=true lost=false protected=running"
@@ -83,10 +84,7 @@ fn a_process_that_was_stopped_finds_its_lease_over() {
         assert_eq!(paused.ask("write"), "1 row");
         signal::pause(paused.pid());
 
-        let next = node(&database)
-            .acquire_within("job", PATIENCE)
-            .await
-            .unwrap();
+        let next = world.node().acquire_within("job", PATIENCE).await.unwrap();
         let token = next.token().unwrap().get();
         assert!(token > old);
         let written = sqlx::query(WRITE)
@@ -110,11 +108,10 @@ fn a_process_that_was_stopped_finds_its_lease_over() {
 /// A holder that is killed leaves its key at its expiry.
 #[test]
 fn a_killed_holder_is_succeeded_after_the_ttl() {
-    run(async || {
-        let database = database().await;
-        let (holder, old) = Holder::start(&database, "job");
+    everywhere(async |world| {
+        let (holder, old) = Holder::start(&world, "job");
         signal::kill(holder.pid());
-        let locks = node(&database);
+        let locks = world.node();
         assert!(locks.try_acquire("job").await.unwrap().is_none());
         let lease = locks.acquire_within("job", PATIENCE).await.unwrap();
         assert!(lease.token().unwrap().get() > old);

@@ -9,12 +9,14 @@ use std::{
 };
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
+use sqlock::ttl::TtlOptions;
 use sqlock_tests::TestDatabase;
 use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 
 use crate::{
     support::{ask, execute},
-    tools::{Lease, LeaseLocks, create_table, node_with, options},
+    tools::{Lease, LeaseLocks, create_table, locks, options},
+    world::pooler,
 };
 
 const CLIENTS: usize = 8;
@@ -66,8 +68,8 @@ struct World {
     losses: AtomicUsize,
 }
 
-/// Acquire, renew, pause, release, sweep, kill and reconnect, by eight clients: at no time do two
-/// of them believe that they hold a lease, and tokens never go back.
+/// Acquire, renew, pause, release, sweep, kill and reconnect, by eight clients, half of them through
+/// a pooler: at no time do two of them believe that they hold a lease, and tokens never go back.
 #[test]
 fn two_never_believe_and_tokens_never_go_back() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -79,12 +81,13 @@ fn two_never_believe_and_tokens_never_go_back() {
         let database = TestDatabase::create().await;
         create_table(&database).await;
         let leases = || options().ttl(TTL).poll_interval(Duration::from_millis(20));
-        let clients = (0..CLIENTS)
-            .map(|_| node_with(&database, leases()))
-            .collect();
+        let pooler = pooler(&database).await;
+        let urls = [database.url(), database.url_through(&pooler)];
+        let clients = urls.iter().cycle().take(CLIENTS);
+        let clients = clients.map(|url| locks(TtlOptions::new().leases(leases()), url));
         let world = Arc::new(World {
+            clients: clients.collect(),
             database,
-            clients,
             grants: AtomicUsize::new(0),
             losses: AtomicUsize::new(0),
         });

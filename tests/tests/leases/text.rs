@@ -3,10 +3,7 @@
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 use sqlock::LockKey;
 
-use crate::{
-    support::{execute, run},
-    tools::{database, node},
-};
+use crate::{support::execute, world::everywhere};
 
 fn text() -> impl Strategy<Value = String> {
     let nasty = prop::sample::select(vec![
@@ -38,20 +35,19 @@ fn text() -> impl Strategy<Value = String> {
 /// Whatever the server's idea of a string literal is.
 #[test]
 fn names_labels_and_payloads_arrive_as_they_are() {
-    run(async || {
-        let database = database().await;
-        let mut connection = database.connect().await;
-        let locks = node(&database);
+    everywhere(async |world| {
+        let mut connection = world.connect().await;
+        let locks = world.node();
         for conforming in ["on", "off"] {
             let alter = format!(
                 "alter database \"{}\" set standard_conforming_strings = {conforming}",
-                database.name()
+                world.name()
             );
             execute(&mut connection, &alter).await;
             let locks = if conforming == "on" {
                 locks.clone()
             } else {
-                node(&database)
+                world.node()
             };
             let mut values = Vec::new();
             let mut runner = TestRunner::default();
@@ -85,9 +81,8 @@ fn names_labels_and_payloads_arrive_as_they_are() {
 /// What PostgreSQL's text cannot hold is refused, and nothing is held.
 #[test]
 fn what_cannot_be_stored_is_refused() {
-    run(async || {
-        let database = database().await;
-        let locks = node(&database);
+    everywhere(async |world| {
+        let locks = world.node();
         let too_long = "x".repeat(65_537);
         for payload in ["a\0b", &too_long] {
             let lock = locks.lock("job").payload(payload);

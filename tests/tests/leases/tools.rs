@@ -12,7 +12,7 @@ use crate::support::{ask, execute};
 pub(crate) type LeaseLocks = Locks<TtlBackend>;
 pub(crate) type Lease = LockGuard<TtlHeld>;
 
-pub(crate) const TTL: Duration = Duration::from_secs(1);
+pub(crate) const TTL: Duration = Duration::from_millis(1500);
 
 /// A database with the table.
 pub(crate) async fn database() -> TestDatabase {
@@ -38,8 +38,11 @@ pub(crate) fn node(database: &TestDatabase) -> LeaseLocks {
 }
 
 pub(crate) fn node_with(database: &TestDatabase, leases: LeaseOptions) -> LeaseLocks {
-    let options = TtlOptions::new().leases(leases);
-    Locks::new(options.connect(&database.url()).expect("options"))
+    locks(TtlOptions::new().leases(leases), &database.url())
+}
+
+pub(crate) fn locks(options: TtlOptions, url: &str) -> LeaseLocks {
+    Locks::new(options.connect(url).expect("options"))
 }
 
 /// Rewrites the row of a lease, as only a test would.

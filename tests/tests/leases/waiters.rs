@@ -6,45 +6,44 @@ use sqlock::Error;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    support::{PATIENCE, execute, run},
-    tools::{TTL, database, node, tamper},
+    support::{PATIENCE, execute},
+    tools::{TTL, tamper},
+    world::everywhere,
 };
 
 /// Looks that fail are repeated, though nobody else asks for the key.
 #[test]
 fn a_waiter_survives_connections_that_break() {
-    run(async || {
-        let database = database().await;
-        let holder = node(&database).acquire("job").await.unwrap();
-        tamper(&database, "job", "expires_at = now() + interval '1 h'").await;
-        let locks = node(&database);
+    everywhere(async |world| {
+        let holder = world.node().acquire("job").await.unwrap();
+        tamper(&world, "job", "expires_at = now() + interval '1 h'").await;
+        let locks = world.node();
         let waiting = tokio::spawn(async move { locks.acquire("job").await });
-        let mut side = database.server().connect().await;
+        let mut side = world.server().connect().await;
         let started = Instant::now();
         while started.elapsed() < TTL * 2 {
             let kill = format!(
                 "select pg_terminate_backend(pid) from pg_stat_activity
                  where datname = '{}' and pid <> pg_backend_pid()",
-                database.name()
+                world.name()
             );
             execute(&mut side, &kill).await;
             sleep(TTL / 20).await;
         }
         assert!(!waiting.is_finished());
-        tamper(&database, "job", "owner = null, expires_at = null").await;
+        tamper(&world, "job", "owner = null, expires_at = null").await;
         let lease = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
         lease.release().await.unwrap();
         drop(holder);
     });
 }
 
-/// A shut-down while the request is in the database.
+/// A shut-down while the request is in the world.
 #[test]
 fn a_lease_that_comes_through_after_a_shutdown_is_given_back() {
-    run(async || {
-        let database = database().await;
-        let locks = node(&database);
-        let mut blocker = database.connect().await;
+    everywhere(async |world| {
+        let locks = world.node();
+        let mut blocker = world.connect().await;
         execute(
             &mut blocker,
             "begin; lock table sqlock_leases in access exclusive mode",
@@ -60,7 +59,7 @@ fn a_lease_that_comes_through_after_a_shutdown_is_given_back() {
         let answer = timeout(PATIENCE, asked).await.unwrap().unwrap();
         assert!(matches!(answer, Err(Error::ShutDown { .. })), "{answer:?}");
         timeout(PATIENCE, shutdown).await.unwrap().unwrap().unwrap();
-        let next = node(&database).try_acquire("job").await.unwrap();
+        let next = world.node().try_acquire("job").await.unwrap();
         next.expect("it was given back").release().await.unwrap();
     });
 }

@@ -5,10 +5,10 @@ use sqlock::{
     Locks, LossCause, SqliteBackend,
     sqlite::{LeaseOptions, SqliteOptions},
 };
-use sqlock_conformance::{Harness, LossHarness};
+use sqlock_conformance::{ClockHarness, Harness, LeaseHarness, LossHarness, Step};
 use tempfile::TempDir;
 
-use crate::tools::raw;
+use crate::tools::{raw, run};
 
 /// A file; every node has connections of its own to it.
 pub(crate) struct Sqlite {
@@ -103,5 +103,33 @@ impl LossHarness for Sqlite {
             cause,
             LossCause::TakenOver | LossCause::Removed | LossCause::Expired
         )
+    }
+}
+
+#[async_trait]
+impl LeaseHarness for Sqlite {
+    async fn block(&self) -> Box<dyn Send> {
+        let mut connection = raw(&self.path()).await;
+        run(&mut connection, "begin immediate").await;
+        // dropped, it is rolled back
+        Box::new(connection)
+    }
+}
+
+#[async_trait]
+impl ClockHarness for Sqlite {
+    async fn step(&self, step: Step) {
+        let micros = |by: Duration| i64::try_from(by.as_micros()).expect("not that long");
+        let ahead = match step {
+            Step::Ahead(by) => micros(by),
+            Step::Back(by) => -micros(by),
+        };
+        sqlx::query(
+            "update sqlock_leases set acquired_at = acquired_at - $1, expires_at = expires_at - $1",
+        )
+        .bind(ahead)
+        .execute(&mut raw(&self.path()).await)
+        .await
+        .expect("an update");
     }
 }

@@ -5,7 +5,7 @@ use sqlock::{
     Locks, LossCause, TtlBackend,
     ttl::{AnyOrder, InOrder, LeaseOptions, Order, TtlOptions},
 };
-use sqlock_conformance::{Harness, LossHarness};
+use sqlock_conformance::{ClockHarness, Harness, LeaseHarness, LossHarness, Step};
 use sqlock_tests::{PgBouncer, PoolMode, TestDatabase};
 
 /// A database with a table of leases.
@@ -30,6 +30,9 @@ pub(crate) trait Way: Send + Sync + 'static {
 /// Directly, and nothing but polls.
 pub(crate) struct Polling;
 
+/// The same through a PgBouncer in transaction mode that does not look after prepared statements.
+pub(crate) struct Pooled;
+
 /// Through a PgBouncer in transaction mode, in a queue, and woken by a direct connection.
 pub(crate) struct Queueing;
 
@@ -47,17 +50,34 @@ impl Way for Polling {
 }
 
 #[async_trait]
+impl Way for Pooled {
+    type Order = AnyOrder;
+
+    async fn pooler(database: &TestDatabase) -> Option<PgBouncer> {
+        Some(transaction_pooler(database).await)
+    }
+
+    fn options(_: &TestDatabase) -> TtlOptions {
+        TtlOptions::new()
+    }
+}
+
+#[async_trait]
 impl Way for Queueing {
     type Order = InOrder;
 
     async fn pooler(database: &TestDatabase) -> Option<PgBouncer> {
-        let pooler = PgBouncer::start(database.server(), PoolMode::Transaction);
-        Some(pooler.await)
+        Some(transaction_pooler(database).await)
     }
 
     fn options(database: &TestDatabase) -> TtlOptions<InOrder> {
         TtlOptions::new().listen_on(database.url()).queue()
     }
+}
+
+async fn transaction_pooler(database: &TestDatabase) -> PgBouncer {
+    let settings = PgBouncer::with(PoolMode::Transaction).max_client_conn(1000);
+    settings.start(database.server()).await
 }
 
 impl<W: Way> Ttl<W> {
@@ -154,5 +174,37 @@ impl<W: Way> LossHarness for Ttl<W> {
             cause,
             LossCause::TakenOver | LossCause::Removed | LossCause::Expired
         )
+    }
+}
+
+#[async_trait]
+impl<W: Way> LeaseHarness for Ttl<W> {
+    async fn block(&self) -> Box<dyn Send> {
+        let mut connection = self.database.connect().await;
+        sqlx::raw_sql("begin; lock table sqlock_leases in access exclusive mode")
+            .execute(&mut connection)
+            .await
+            .expect("a lock");
+        // dropped, it is rolled back
+        Box::new(connection)
+    }
+}
+
+#[async_trait]
+impl<W: Way> ClockHarness for Ttl<W> {
+    async fn step(&self, step: Step) {
+        let mut connection = self.database.connect().await;
+        let ahead = match step {
+            Step::Ahead(by) => by.as_secs_f64(),
+            Step::Back(by) => -by.as_secs_f64(),
+        };
+        sqlx::query(
+            "update sqlock_leases set acquired_at = acquired_at - make_interval(secs => $1),
+               expires_at = expires_at - make_interval(secs => $1)",
+        )
+        .bind(ahead)
+        .execute(&mut connection)
+        .await
+        .expect("an update");
     }
 }

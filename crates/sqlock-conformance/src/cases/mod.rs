@@ -4,9 +4,11 @@
 pub mod advisory_ids;
 pub mod bodies;
 pub mod cancellation;
+pub mod clock_steps;
 pub mod exclusion;
 pub mod inspect;
 pub mod keys;
+pub mod leases;
 pub mod load;
 pub mod loss;
 pub mod lost_permits;

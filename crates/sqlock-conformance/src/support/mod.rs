@@ -1,9 +1,11 @@
+mod apart;
 mod poll;
 mod room;
 mod runtimes;
 mod section;
 mod tasks;
 
+pub(crate) use apart::Apart;
 pub(crate) use poll::{Pace, poll_times};
 pub(crate) use room::Room;
 pub(crate) use runtimes::{elsewhere, on_a_thread, runtime};

@@ -35,11 +35,11 @@ impl Book {
         }
         let mut release = going_back(&lease, done);
         if lease.deadline.has_passed() {
+            lease.lost.lose(LossCause::Expired);
             if let Some((done, key)) = release.done.take() {
                 let cause = LossCause::Expired;
                 done.send(Err(Error::Lost { key, cause })).ok();
             }
-            lease.lost.lose(LossCause::Expired);
         } else {
             lease.lost.released();
         }

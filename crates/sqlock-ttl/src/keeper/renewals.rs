@@ -158,6 +158,8 @@ impl Book {
             return;
         };
         self.renewals.remove(&(lease.renew_at, grant));
+        // before the answers: who has read one finds the guard to agree
+        lease.lost.lose(cause.clone());
         for done in lease.extended {
             done.send(Err(sqlock_core::Error::Lost {
                 key: lease.key.clone(),
@@ -165,7 +167,6 @@ impl Book {
             }))
             .ok();
         }
-        lease.lost.lose(cause);
         for id in &lease.ids {
             if let Some(entry) = self.entries.get_mut(&id.row) {
                 entry.came_free();
