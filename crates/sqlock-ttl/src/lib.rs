@@ -22,6 +22,8 @@ mod store;
 mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_backend;
+#[cfg(feature = "postgres")]
+mod protocol;
 
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -35,5 +37,7 @@ pub use options::LeaseOptions;
 pub use order::{AnyOrder, InOrder, Order};
 #[cfg(feature = "postgres")]
 pub use postgres_backend::{TtlBackend, TtlOptions};
+#[cfg(feature = "postgres")]
+pub use protocol::Protocol;
 #[cfg(feature = "sqlite")]
 pub use sqlite_backend::{SqliteBackend, SqliteOptions};

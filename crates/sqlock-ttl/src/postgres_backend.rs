@@ -1,7 +1,7 @@
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use sqlock_core::{IntoLockKey, LockKey, QueueBackend, Queued, Result};
+use sqlock_core::{Error, IntoLockKey, LockKey, QueueBackend, Queued, Result};
 use sqlock_postgres::{connect_options, plain_options};
 use sqlx::{
     Connection, PgPool,
@@ -9,7 +9,7 @@ use sqlx::{
 };
 
 use crate::{
-    LeaseOptions, LeaseRecord,
+    LeaseOptions, LeaseRecord, Protocol,
     backend::{Leases, backend_of_leases},
     order::{self, AnyOrder, InOrder, Order},
     postgres::{PostgresStore, Route, TableName},
@@ -39,6 +39,7 @@ pub struct TtlOptions<O: Order = AnyOrder> {
     table: String,
     listen_on: Option<Direct>,
     news: News,
+    protocol: Protocol,
     order: PhantomData<O>,
 }
 
@@ -64,6 +65,7 @@ impl Default for TtlOptions {
             table: "sqlock_leases".to_owned(),
             listen_on: None,
             news: News::Kept,
+            protocol: Protocol::Simple,
             order: PhantomData,
         }
     }
@@ -95,6 +97,7 @@ impl TtlOptions {
             table: self.table,
             listen_on: self.listen_on,
             news: self.news,
+            protocol: self.protocol,
             order: PhantomData,
         }
     }
@@ -131,6 +134,15 @@ impl<O: Order> TtlOptions<O> {
     /// [`listen_on`](Self::listen_on) or [`queue`](Self::queue) is used.
     pub fn notify(mut self) -> Self {
         self.news = News::Told;
+        self
+    }
+
+    /// How statements are sent. The default is [`Protocol::Simple`].
+    ///
+    /// Prepared statements do not go together with [`listen_on`](Self::listen_on),
+    /// [`queue`](Self::queue) and [`notify`](Self::notify).
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
         self
     }
 
@@ -196,11 +208,26 @@ impl<O: Order> TtlOptions<O> {
         let list = order::list::<O>(route.is_some() || self.news == News::Told);
         if list != List::None {
             name.check_waiters()?;
+            if self.protocol == Protocol::Prepared {
+                return Err(Error::InvalidOption {
+                    option: "protocol",
+                    reason: "prepared statements do not go together with listening or a queue"
+                        .to_owned(),
+                });
+            }
         }
+        let protocol = self.protocol;
         let open = move || -> Arc<dyn Store> {
             let renewals = one_connection(&leases).connect_lazy_with(renewals.clone());
             let (name, route) = (name.clone(), route.clone());
-            Arc::new(PostgresStore::new(requests(), renewals, name, list, route))
+            Arc::new(PostgresStore::new(
+                requests(),
+                renewals,
+                name,
+                list,
+                route,
+                protocol,
+            ))
         };
         Ok(TtlBackend {
             leases: Leases::new(Box::new(open), self.leases),

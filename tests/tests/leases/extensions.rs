@@ -37,7 +37,7 @@ fn an_extension_holds_for_the_renewals_after_it() {
 const LOSE_ANSWERS: &str = "
     create sequence commits;
     create function commit_slowly() returns trigger language plpgsql as
-      $$ begin perform pg_sleep(1.2), nextval('commits'); return null; end $$;
+      $$ begin perform pg_sleep(1.2), nextval('public.commits'); return null; end $$;
     create constraint trigger slow after update on sqlock_leases
       deferrable initially deferred for each row execute function commit_slowly()";
 

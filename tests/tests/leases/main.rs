@@ -18,6 +18,7 @@ mod extensions;
 mod holding;
 mod listeners;
 mod pauses;
+mod prepared;
 mod queue_faults;
 mod queueing;
 mod schedules;

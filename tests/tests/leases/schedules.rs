@@ -9,7 +9,7 @@ use std::{
 };
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use sqlock::ttl::TtlOptions;
+use sqlock::ttl::{Protocol, TtlOptions};
 use sqlock_tests::TestDatabase;
 use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 
@@ -82,9 +82,17 @@ fn two_never_believe_and_tokens_never_go_back() {
         create_table(&database).await;
         let leases = || options().ttl(TTL).poll_interval(Duration::from_millis(20));
         let pooler = pooler(&database).await;
-        let urls = [database.url(), database.url_through(&pooler)];
-        let clients = urls.iter().cycle().take(CLIENTS);
-        let clients = clients.map(|url| locks(TtlOptions::new().leases(leases()), url));
+        let ways = [
+            (database.url(), Protocol::Simple),
+            (database.url_through(&pooler), Protocol::Simple),
+            (database.url(), Protocol::Prepared),
+            (database.url_through(&pooler), Protocol::Simple),
+        ];
+        let clients = ways.iter().cycle().take(CLIENTS);
+        let clients = clients.map(|(url, protocol)| {
+            let options = TtlOptions::new().protocol(*protocol);
+            locks(options.leases(leases()), url)
+        });
         let world = Arc::new(World {
             clients: clients.collect(),
             database,

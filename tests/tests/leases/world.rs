@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, panic::resume_unwind, thread};
 
-use sqlock::ttl::{LeaseOptions, TtlOptions};
+use sqlock::ttl::{LeaseOptions, Protocol, TtlOptions};
 use sqlock_tests::{PgBouncer, PoolMode, TestDatabase};
 
 use crate::{
@@ -16,14 +16,17 @@ pub(crate) enum Way {
     Direct,
     /// Through a PgBouncer in transaction mode that does not look after prepared statements.
     Pooled,
+    /// Directly, by prepared statements.
+    Prepared,
 }
 
-const WAYS: [Way; 2] = [Way::Direct, Way::Pooled];
+const WAYS: [Way; 3] = [Way::Direct, Way::Pooled, Way::Prepared];
 
 /// A database with the table, and a way to it.
 pub(crate) struct World {
     database: TestDatabase,
     pooler: Option<PgBouncer>,
+    protocol: Protocol,
 }
 
 /// Runs a test by every way at once, each in a world and on a runtime of its own.
@@ -47,10 +50,18 @@ impl World {
         let database = TestDatabase::create().await;
         create_table(&database).await;
         let pooler = match way {
-            Way::Direct => None,
+            Way::Direct | Way::Prepared => None,
             Way::Pooled => Some(pooler(&database).await),
         };
-        Self { database, pooler }
+        let protocol = match way {
+            Way::Direct | Way::Pooled => Protocol::Simple,
+            Way::Prepared => Protocol::Prepared,
+        };
+        Self {
+            database,
+            pooler,
+            protocol,
+        }
     }
 
     /// Where clients connect to.
@@ -67,7 +78,8 @@ impl World {
     }
 
     pub(crate) fn node_with(&self, leases: LeaseOptions) -> LeaseLocks {
-        locks(TtlOptions::new().leases(leases), &self.url())
+        let options = TtlOptions::new().protocol(self.protocol);
+        locks(options.leases(leases), &self.url())
     }
 }
 

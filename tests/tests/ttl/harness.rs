@@ -3,7 +3,7 @@ use std::{collections::HashMap, marker::PhantomData, sync::Mutex, time::Duration
 use async_trait::async_trait;
 use sqlock::{
     Locks, LossCause, TtlBackend,
-    ttl::{AnyOrder, InOrder, LeaseOptions, Order, TtlOptions},
+    ttl::{AnyOrder, InOrder, LeaseOptions, Order, Protocol, TtlOptions},
 };
 use sqlock_conformance::{ClockHarness, Harness, LeaseHarness, LossHarness, Step};
 use sqlock_tests::{PgBouncer, PoolMode, TestDatabase};
@@ -33,6 +33,9 @@ pub(crate) struct Polling;
 /// The same through a PgBouncer in transaction mode that does not look after prepared statements.
 pub(crate) struct Pooled;
 
+/// Directly, by prepared statements.
+pub(crate) struct ByPreparedStatements;
+
 /// Through a PgBouncer in transaction mode, in a queue, and woken by a direct connection.
 pub(crate) struct Queueing;
 
@@ -59,6 +62,19 @@ impl Way for Pooled {
 
     fn options(_: &TestDatabase) -> TtlOptions {
         TtlOptions::new()
+    }
+}
+
+#[async_trait]
+impl Way for ByPreparedStatements {
+    type Order = AnyOrder;
+
+    async fn pooler(_: &TestDatabase) -> Option<PgBouncer> {
+        None
+    }
+
+    fn options(_: &TestDatabase) -> TtlOptions {
+        TtlOptions::new().protocol(Protocol::Prepared)
     }
 }
 

@@ -81,17 +81,20 @@ impl Book {
     /// The same error for one more caller.
     fn again(&self, error: &Arc<Error>) -> Error {
         let source = Box::new(Arc::clone(error));
-        if error.is_retryable() {
-            Error::Unavailable {
+        match &**error {
+            Error::InvalidOption { option, reason } => Error::InvalidOption {
+                option,
+                reason: reason.clone(),
+            },
+            error if error.is_retryable() => Error::Unavailable {
                 backend: self.backend,
                 source,
-            }
-        } else {
-            Error::Backend {
+            },
+            _ => Error::Backend {
                 backend: self.backend,
                 operation: "acquire",
                 source,
-            }
+            },
         }
     }
 }

@@ -3,7 +3,9 @@
 mod connection;
 mod listener;
 mod literal;
+mod prepared;
 mod schema;
+mod sql;
 mod statements;
 mod table_name;
 mod waiting;
@@ -19,7 +21,7 @@ use sqlock_postgres::Failure;
 use sqlx::{PgPool, Row, error::DatabaseError, postgres::PgRow};
 
 use crate::{
-    LeaseRecord,
+    LeaseRecord, Protocol,
     holder::HolderInfo,
     store::{
         Claimed, Ears, Exchange, Exchanged, GivenBack, List, Listening, Plan, QueueRow, Renewal,
@@ -27,6 +29,7 @@ use crate::{
     },
 };
 pub(crate) use listener::Route;
+use prepared::Prepared;
 use statements::Statements;
 pub(crate) use table_name::TableName;
 use waiting::{Order, Waiters};
@@ -41,6 +44,7 @@ pub(crate) struct PostgresStore {
     renewals: PgPool,
     name: TableName,
     statements: Statements,
+    prepared: Option<Prepared>,
     list: List,
     /// By which releases are heard.
     route: Option<Route>,
@@ -53,6 +57,7 @@ impl PostgresStore {
         name: TableName,
         list: List,
         route: Option<Route>,
+        protocol: Protocol,
     ) -> Self {
         let order = match list {
             List::None => None,
@@ -68,6 +73,7 @@ impl PostgresStore {
             requests,
             renewals,
             statements: Statements::new(&name, waiters),
+            prepared: (protocol == Protocol::Prepared).then(|| Prepared::new(&name)),
             name,
             list,
             route,
@@ -89,15 +95,15 @@ impl Store for PostgresStore {
     }
 
     async fn exchange(&self, exchange: &Exchange, holder: &HolderInfo) -> Result<Exchanged> {
+        if let Some(prepared) = &self.prepared {
+            let exchanged = prepared.exchange(&self.requests, exchange, holder).await;
+            return exchanged.map_err(|error| prepared::failure(error, "acquire"));
+        }
         let sql = self.statements.exchange(exchange, holder);
         let rows = connection::run(&self.requests, sql)
             .await
             .map_err(|error| pool_failure(error, "acquire"))?;
-        let mut exchanged = Exchanged {
-            tickets: vec![None; exchange.join.len()],
-            given_back: vec![GivenBack::NotOurs; exchange.give_back.len()],
-            claimed: vec![Claimed::Vanished; exchange.claims.len()],
-        };
+        let mut exchanged = Exchanged::unknown(exchange);
         for row in &rows {
             read_exchanged(row, &mut exchanged).map_err(|error| pool_failure(error, "acquire"))?;
         }
@@ -105,6 +111,10 @@ impl Store for PostgresStore {
     }
 
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {
+        if let Some(prepared) = &self.prepared {
+            let renewed = prepared.renew(&self.renewals, renewals).await;
+            return renewed.map_err(|error| prepared::failure(error, "renew"));
+        }
         let sql = self.statements.renew(renewals);
         let rows = connection::run(&self.renewals, sql)
             .await
@@ -178,6 +188,17 @@ impl Store for PostgresStore {
     async fn close(&self) {
         self.requests.close().await;
         self.renewals.close().await;
+    }
+}
+
+impl Exchanged {
+    /// Before any row of the answer was read.
+    fn unknown(exchange: &Exchange) -> Self {
+        Self {
+            tickets: vec![None; exchange.join.len()],
+            given_back: vec![GivenBack::NotOurs; exchange.give_back.len()],
+            claimed: vec![Claimed::Vanished; exchange.claims.len()],
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::{fmt::Write, sync::Arc};
 
 use super::{
     literal::{Interval, OptionalText, Text},
+    sql::Sql,
     table_name::TableName,
     waiting::{Claiming, Waiters},
 };
@@ -24,14 +25,14 @@ use crate::{
 /// A token must not go back with a crash of the server, so that its commit is waited for; and a
 /// lock must be seen as it is now, not as it was when the transaction began. The role's `search_path`
 /// may put somebody's `clock_timestamp` before the server's own, by which a lease could end early.
-const BEGINNING: &str = "set transaction isolation level read committed; \
+pub(super) const BEGINNING: &str = "set transaction isolation level read committed; \
                          set local synchronous_commit = on; \
                          set local search_path = pg_catalog;\n";
 
 #[derive(Debug)]
 pub(super) struct Statements {
     table: String,
-    sequence: String,
+    sql: Sql,
     waiters: Option<Waiters>,
 }
 
@@ -40,7 +41,7 @@ impl Statements {
         Self {
             waiters,
             table: name.quoted(),
-            sequence: name.quoted_sequence(),
+            sql: Sql::new(name),
         }
     }
 
@@ -75,8 +76,7 @@ impl Statements {
     }
 
     fn push_give_back(&self, sql: &mut String, leases: &[GiveBack]) {
-        let table = &self.table;
-        let rows = values(leases.iter().enumerate(), |row, (index, item)| {
+        let rows = query(leases.iter().enumerate(), |row, (index, item)| {
             let (name, owner) = (Text(&item.lease.row), Text(&item.lease.owner.0));
             write!(
                 row,
@@ -84,42 +84,15 @@ impl Statements {
                 Interval(item.hold_at_least)
             )
         });
-        push(
-            sql,
-            format_args!(
-                "with w(i, name, owner, hold) as (values {rows}),
-                 m as materialized (
-                   select w.* from {table} as t join w on w.name = t.name and w.owner = t.owner
-                   order by t.name for update of t skip locked),
-                 n as materialized (select m.*, clock_timestamp() as now from m)
-                 update {table} as t set
-                   owner = case when t.acquired_at + n.hold > n.now then 'held' end,
-                   expires_at = case when t.acquired_at + n.hold > n.now
-                                     then t.acquired_at + n.hold end,
-                   payload = null
-                 from n where t.name = n.name and t.owner = n.owner
-                 returning 'b', n.i, 0::bigint, 0::bigint;
-                 select 'o', w.i, 0::bigint, 0::bigint from (values {rows}) as w(i, name, owner, hold)
-                 join {table} as t on t.name = w.name and t.owner = w.owner;\n"
-            ),
-        );
+        let (update, look) = (self.sql.give_back(&rows), self.sql.still_ours(&rows));
+        push(sql, format_args!("{update};\n{look};\n"));
     }
 
     fn push_claims(&self, sql: &mut String, claims: &[Claim], holder: &HolderInfo) {
-        let (table, sequence) = (&self.table, &self.sequence);
-        let names = values(claims.iter(), |row, claim| {
-            write!(row, "{}", Text(&claim.row))
+        let names = query(claims.iter().enumerate(), |row, (index, claim)| {
+            write!(row, "{index}, {}", Text(&claim.row))
         });
-        push(
-            sql,
-            format_args!(
-                "insert into {table} (name, token)
-                 select w.name, 0 from (values {names}) as w(name)
-                 where not exists (select from {table} as t where t.name = w.name)
-                 order by w.name on conflict (name) do nothing;\n"
-            ),
-        );
-        let rows = values(claims.iter().enumerate(), |row, (index, claim)| {
+        let rows = query(claims.iter().enumerate(), |row, (index, claim)| {
             let (request, ttl) = (claim.request, Interval(claim.ttl));
             let (name, owner) = (Text(&claim.row), Text(&claim.owner.0));
             let label = OptionalText(claim.label.as_deref());
@@ -129,89 +102,27 @@ impl Statements {
                 "{index}, {request}, {name}, {owner}, {ttl}, {label}, {payload}"
             )
         });
-        let (host, pid) = (Text(&holder.host), holder.pid);
-        let Claiming {
-            places,
-            condition,
-            departures,
-            look,
-        } = self
+        let claiming = self
             .waiters
             .as_ref()
             .map_or_else(Claiming::default, |waiters| waiters.claiming(claims));
-        // `p` looks before anything is locked, so that a refusal writes nothing
-        push(
-            sql,
-            format_args!(
-                "with w(i, request, name, owner, ttl, label, payload) as (values {rows}),
-                 {places}p as materialized (
-                   select w.request from w left join {table} as t on t.name = w.name {condition}
-                   group by w.request
-                   having bool_and(t.name is not null
-                     and (t.owner is null or t.expires_at <= clock_timestamp()))),
-                 m as materialized (
-                   select w.*, t.owner is null or t.expires_at <= clock_timestamp() as free
-                   from {table} as t join w on w.name = t.name
-                   where w.request in (select request from p)
-                   order by t.name for update of t skip locked),
-                 n as materialized (
-                   select m.*, bool_and(m.free) over (partition by m.request) as all_free,
-                     count(*) over (partition by m.request) as locked,
-                     clock_timestamp() as now
-                   from m),
-                 g as (
-                   update {table} as t set
-                     owner = n.owner, token = greatest(t.token + 1, nextval('{sequence_text}')),
-                     acquired_at = n.now, expires_at = n.now + n.ttl,
-                     host = {host}, pid = {pid}, label = n.label, payload = n.payload
-                   from n where t.name = n.name and n.all_free
-                     and n.locked = (select count(*) from w where w.request = n.request)
-                   returning n.i, t.name, t.token){departures}
-                 select 'g', g.i, g.token, 0::bigint from g;\n",
-                sequence_text = sequence.replace('\'', "''"),
-            ),
-        );
-        let names = values(claims.iter().enumerate(), |row, (index, claim)| {
-            write!(row, "{index}, {}", Text(&claim.row))
-        });
-        push(
-            sql,
-            format_args!(
-                "select 'r', w.i, t.token, case when t.owner is null then 0 else
-                   ceil(extract(epoch from t.expires_at - clock_timestamp()) * 1000000)::bigint end
-                 from (values {names}) as w(i, name) join {table} as t on t.name = w.name;\n"
-            ),
-        );
-        sql.push_str(&look);
+        let (host, pid) = (Text(&holder.host), holder.pid);
+        let insert = self.sql.insert_missing(&names);
+        let take = self.sql.take(&rows, &host, &pid, &claiming);
+        let look = self.sql.as_they_are(&names);
+        push(sql, format_args!("{insert};\n{take};\n{look};\n"));
+        sql.push_str(&claiming.look);
     }
 
     /// Answers with rows `(kind, index, state)`: `d` renewed, and `s` for each row as it is
     /// afterwards: `o` ours, `e` ours and run out, `t` another's.
     pub(super) fn renew(&self, renewals: &[Renewal]) -> String {
-        let table = &self.table;
-        let rows = values(renewals.iter().enumerate(), |row, (index, renewal)| {
+        let rows = query(renewals.iter().enumerate(), |row, (index, renewal)| {
             let (name, owner) = (Text(&renewal.lease.row), Text(&renewal.lease.owner.0));
             write!(row, "{index}, {name}, {owner}, {}", Interval(renewal.ttl))
         });
-        let mut sql = BEGINNING.to_owned();
-        push(
-            &mut sql,
-            format_args!(
-                "with w(i, name, owner, ttl) as (values {rows}),
-                 m as materialized (
-                   select w.* from {table} as t join w on w.name = t.name and w.owner = t.owner
-                   order by t.name for update of t skip locked),
-                 n as materialized (select m.*, clock_timestamp() as now from m)
-                 update {table} as t set expires_at = greatest(t.expires_at, n.now + n.ttl)
-                 from n where t.name = n.name and t.owner = n.owner and t.expires_at > n.now
-                 returning 'd', n.i, '';
-                 with w(i, name, owner, ttl) as (values {rows})
-                 select 's', w.i, case when t.owner is distinct from w.owner then 't'
-                   when t.expires_at <= clock_timestamp() then 'e' else 'o' end
-                 from w join {table} as t on t.name = w.name;\n"
-            ),
-        );
-        sql
+        let (update, look) = (self.sql.renew(&rows), self.sql.whose(&rows));
+        format!("{BEGINNING}{update};\n{look};\n")
     }
 
     pub(super) fn list(&self, row: Option<&str>) -> String {
@@ -259,6 +170,14 @@ impl Statements {
 pub(super) fn push(sql: &mut String, statement: std::fmt::Arguments<'_>) {
     // writing to a string does not fail
     sql.write_fmt(statement).ok();
+}
+
+/// A query that gives these rows.
+fn query<T>(
+    items: impl Iterator<Item = T>,
+    write_row: impl FnMut(&mut String, T) -> std::fmt::Result,
+) -> String {
+    format!("values {}", values(items, write_row))
 }
 
 /// The rows of a VALUES list.
