@@ -24,17 +24,15 @@ pub(crate) trait Way: Send + Sync + 'static {
 
     async fn pooler(database: &TestDatabase) -> Option<PgBouncer>;
 
-    fn options(database: &TestDatabase) -> TtlOptions<Self::Order>;
+    /// Of the node with this number.
+    fn options(database: &TestDatabase, node: usize) -> TtlOptions<Self::Order>;
 }
 
-/// Directly, and nothing but polls.
+/// Directly, and nothing but polls; every other node by prepared statements.
 pub(crate) struct Polling;
 
 /// The same through a PgBouncer in transaction mode that does not look after prepared statements.
 pub(crate) struct Pooled;
-
-/// Directly, by prepared statements.
-pub(crate) struct ByPreparedStatements;
 
 /// Through a PgBouncer in transaction mode, in a queue, and woken by a direct connection.
 pub(crate) struct Queueing;
@@ -47,8 +45,12 @@ impl Way for Polling {
         None
     }
 
-    fn options(_: &TestDatabase) -> TtlOptions {
-        TtlOptions::new()
+    fn options(_: &TestDatabase, node: usize) -> TtlOptions {
+        TtlOptions::new().protocol(if node.is_multiple_of(2) {
+            Protocol::Prepared
+        } else {
+            Protocol::Simple
+        })
     }
 }
 
@@ -60,21 +62,8 @@ impl Way for Pooled {
         Some(transaction_pooler(database).await)
     }
 
-    fn options(_: &TestDatabase) -> TtlOptions {
+    fn options(_: &TestDatabase, _: usize) -> TtlOptions {
         TtlOptions::new()
-    }
-}
-
-#[async_trait]
-impl Way for ByPreparedStatements {
-    type Order = AnyOrder;
-
-    async fn pooler(_: &TestDatabase) -> Option<PgBouncer> {
-        None
-    }
-
-    fn options(_: &TestDatabase) -> TtlOptions {
-        TtlOptions::new().protocol(Protocol::Prepared)
     }
 }
 
@@ -86,7 +75,7 @@ impl Way for Queueing {
         Some(transaction_pooler(database).await)
     }
 
-    fn options(database: &TestDatabase) -> TtlOptions<InOrder> {
+    fn options(database: &TestDatabase, _: usize) -> TtlOptions<InOrder> {
         TtlOptions::new().listen_on(database.url()).queue()
     }
 }
@@ -97,8 +86,8 @@ async fn transaction_pooler(database: &TestDatabase) -> PgBouncer {
 }
 
 impl<W: Way> Ttl<W> {
-    fn connect(&self, leases: LeaseOptions) -> TtlBackend<W::Order> {
-        let options = W::options(&self.database).leases(leases);
+    fn connect(&self, leases: LeaseOptions, node: usize) -> TtlBackend<W::Order> {
+        let options = W::options(&self.database, node).leases(leases);
         let backend = match &self.pooler {
             None => options.connect(&self.database.url()),
             Some(pooler) => options.connect(&self.database.url_through(pooler)),
@@ -133,7 +122,7 @@ impl<W: Way> Harness for Ttl<W> {
             labels: Mutex::default(),
             way: PhantomData,
         };
-        let backend = world.connect(LeaseOptions::new());
+        let backend = world.connect(LeaseOptions::new(), 0);
         backend.create_table().await.expect("a table");
         world
     }
@@ -143,8 +132,8 @@ impl<W: Way> Harness for Ttl<W> {
             .ttl(Duration::from_secs(3))
             .waiter_ttl(Duration::from_secs(3))
             .poll_interval(Duration::from_millis(50));
-        let backend = self.connect(leases);
         let mut labels = self.labels.lock().expect("labels");
+        let backend = self.connect(leases, labels.len());
         let label = format!("node {}", labels.len());
         let locks = Locks::builder(backend).label(label.as_str()).build();
         labels.insert(address(&locks), label);

@@ -24,13 +24,6 @@ mod pooled {
     }
 }
 
-mod prepared {
-    sqlock_conformance::conformance! {
-        harness = crate::harness::Ttl<crate::harness::ByPreparedStatements>,
-        capabilities = [clock_steps, inspect, leases, loss, rebirth, shutdown, tokens],
-    }
-}
-
 mod queueing {
     sqlock_conformance::conformance! {
         harness = crate::harness::Ttl<crate::harness::Queueing>,
