@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::{
     support::{PATIENCE, ask, execute, run},
-    tools::{TTL, create_table, database, node, node_with, options},
+    tools::{TTL, create_table, node, node_with, options},
     waits::{World, patient, stand_in_line},
     world::everywhere,
 };

@@ -38,7 +38,7 @@ pub(crate) fn everywhere(test: impl AsyncFn(World) + Sync) {
             run.spawn_scoped(scope, move || by(way)).expect("a thread")
         });
         // all are waited for before the first that failed is told
-        let outcomes = runs.map(|run| run.join());
+        let outcomes = runs.map(thread::ScopedJoinHandle::join);
         for outcome in outcomes {
             outcome.unwrap_or_else(|panic| resume_unwind(panic));
         }
