@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlock_core::{
@@ -6,7 +6,7 @@ use sqlock_core::{
 };
 use sqlock_postgres::{Failure, holders};
 use sqlx::PgPool;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
     BACKEND, XactHeld, XactOptions,
@@ -35,6 +35,8 @@ use crate::{
 /// - A held lock takes a connection of the pool, and waiting takes one for the length of a try. Where
 ///   the pool has none to give, a try waits for as long as the pool's `acquire_timeout` says, and
 ///   whoever has a budget no longer than that; the error is [`Error::Unavailable`], and says so.
+/// - A try without a budget takes twice as long at most, also where the server falls silent. Bound a
+///   commit by a time limit of your own: dropped, it ends the lock all the same.
 /// - Nested transactions, `guard.connection().begin()`, are savepoints.
 /// - A pool's connections live on the runtime that made them, and so do the locks on them: where it
 ///   is shut down they are closed, and rolled back by the server.
@@ -81,7 +83,14 @@ impl XactBackend {
                 Some(answer) => answer,
                 None => return self.last_word(answered, &progress),
             },
-            _ => answered.await,
+            _ => match timeout(self.try_limit(), &mut answered).await {
+                Ok(answer) => answer,
+                // a try that was refused would have ended
+                Err(_) => match self.last_word(answered, &progress) {
+                    Ok(None) => return Err(no_answer(self.try_limit())),
+                    answer => return answer,
+                },
+            },
         };
         answer.unwrap_or_else(|_| {
             Err(Error::Unavailable {
@@ -89,6 +98,16 @@ impl XactBackend {
                 source: "the runtime was shut down".into(),
             })
         })
+    }
+
+    /// How long a try without a budget may take: for a connection as long as the pool says, and for
+    /// the server's answers as long again.
+    fn try_limit(&self) -> Duration {
+        self.source
+            .pool
+            .options()
+            .get_acquire_timeout()
+            .saturating_mul(2)
     }
 
     /// Time is up. An answer that came at the same moment counts; and where nobody is known to hold
@@ -105,6 +124,13 @@ impl XactBackend {
             (Err(_), State::NoConnection) => Err(no_connection(&self.source.pool)),
             (Err(_), State::Failed(error)) => Err(error),
         }
+    }
+}
+
+fn no_answer(limit: Duration) -> Error {
+    Error::Unavailable {
+        backend: BACKEND,
+        source: format!("no answer within {limit:?}").into(),
     }
 }
 

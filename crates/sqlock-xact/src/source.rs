@@ -14,7 +14,7 @@ use crate::{
     BACKEND,
     outcome::{no_connection, of_acquire},
     register::Register,
-    statement::{BEGIN, STANDBY, TAKEN},
+    statement::{BEGIN, STANDBY, TAKEN, only},
 };
 
 /// The right to one of the pool's connections, until it is given back.
@@ -85,10 +85,10 @@ impl Source {
         transaction: &mut Transaction<'static, Postgres>,
         sql: String,
     ) -> Result<bool, Failed> {
-        let row = sqlx::raw_sql(AssertSqlSafe(sql))
-            .fetch_one(&mut **transaction)
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql))
+            .fetch_all(&mut **transaction)
             .await;
-        let status = row.and_then(|row| row.try_get::<i32, _>(1));
+        let status = rows.and_then(only).and_then(|row| row.try_get::<i32, _>(1));
         match status.map_err(Failed::of)? {
             STANDBY => Err(Failed::Finally(Error::Standby)),
             status => Ok(status == TAKEN),

@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use sqlock_core::{AdvisoryId, LockKey, Mode};
+use sqlx::postgres::PgRow;
 
 /// `begin_with` and not a statement of our own, so that sqlx knows of the transaction, and makes a
 /// savepoint of a nested one.
@@ -59,6 +60,18 @@ impl Sentinel {
              true), '') operator(pg_catalog.=) '{}')::int",
             self.0
         )
+    }
+}
+
+/// The one row of an answer; whatever else there is, is no answer to what was asked.
+pub(crate) fn only(mut rows: Vec<PgRow>) -> sqlx::Result<PgRow> {
+    match (rows.pop(), rows.len()) {
+        (Some(row), 0) => Ok(row),
+        (None, _) => Err(sqlx::Error::RowNotFound),
+        (Some(_), others) => Err(sqlx::Error::Protocol(format!(
+            "{} rows where one was asked for",
+            others + 1
+        ))),
     }
 }
 

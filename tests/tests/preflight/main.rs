@@ -14,6 +14,7 @@ mod clients;
 mod dangers;
 mod direct;
 mod engines;
+#[path = "../support/fake.rs"]
 mod fake;
 mod limits;
 mod poolers;

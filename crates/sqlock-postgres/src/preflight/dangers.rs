@@ -178,6 +178,7 @@ fn is_below(settings: Settings<'_>, name: &str, least: i64) -> bool {
 /// Seconds until keepalives have found that a client is gone.
 fn keepalive(settings: Settings<'_>) -> i64 {
     let number = |name| settings.number(name).unwrap_or(0);
-    number("tcp_keepalives_idle")
-        + number("tcp_keepalives_interval") * number("tcp_keepalives_count")
+    number("tcp_keepalives_interval")
+        .saturating_mul(number("tcp_keepalives_count"))
+        .saturating_add(number("tcp_keepalives_idle"))
 }

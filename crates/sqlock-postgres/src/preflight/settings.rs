@@ -81,9 +81,12 @@ impl<'a> Settings<'a> {
     ///
     /// [PostgreSQL manual, 20.12]: https://www.postgresql.org/docs/current/runtime-config-locks.html
     pub(super) fn lock_capacity(self) -> Option<usize> {
-        let transactions =
-            self.number("max_connections")? + self.number("max_prepared_transactions")?;
-        usize::try_from(self.number("max_locks_per_transaction")? * transactions).ok()
+        let connections = self.number("max_connections")?;
+        let transactions = connections.saturating_add(self.number("max_prepared_transactions")?);
+        let capacity = self
+            .number("max_locks_per_transaction")?
+            .saturating_mul(transactions);
+        usize::try_from(capacity).ok()
     }
 }
 

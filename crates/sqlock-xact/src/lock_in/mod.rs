@@ -16,6 +16,7 @@ pub use functions::{
 use crate::{
     BACKEND,
     outcome::{code, of_acquire},
+    statement::only,
 };
 use look::{Look, Snapshot};
 use waiting::Waiting;
@@ -152,10 +153,10 @@ impl LockIn {
 
     async fn look(self, connection: &mut PgConnection, keys: &[LockKey]) -> Result<Look> {
         let sql = Look::statement(keys, self.mode, self.snapshot);
-        let row = sqlx::raw_sql(AssertSqlSafe(sql))
-            .fetch_one(&mut *connection)
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql))
+            .fetch_all(&mut *connection)
             .await;
-        let look = match row.and_then(|row| Look::of(&row)) {
+        let look = match rows.and_then(only).and_then(|row| Look::of(&row)) {
             Ok(look) => look,
             Err(error) => return Err(undone(connection, error, &keys[0]).await),
         };
