@@ -1,4 +1,4 @@
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, io::ErrorKind, sync::Arc};
 
 use sqlock_core::{BoxError, Error};
 
@@ -71,6 +71,8 @@ fn is_passing(error: &sqlx::Error) -> bool {
             let code = database.code();
             ends_connection(code.as_deref()) || code.as_deref() == Some("53300")
         }
+        // a certificate that is not trusted, for one
+        sqlx::Error::Io(error) if error.kind() == ErrorKind::InvalidData => false,
         sqlx::Error::Configuration(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::ColumnDecode { .. }
@@ -86,9 +88,17 @@ mod tests {
 
     #[test]
     fn a_closed_connection_is_retryable() {
-        let failure = Failure::of(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()));
+        let failure = Failure::of(sqlx::Error::Io(ErrorKind::BrokenPipe.into()));
         assert!(matches!(failure, Failure::Connection(_)));
         assert!(failure.error("session", "acquire").is_retryable());
+    }
+
+    #[test]
+    fn what_is_not_trusted_now_is_not_later() {
+        let error = std::io::Error::new(ErrorKind::InvalidData, "invalid peer certificate");
+        let failure = Failure::of(sqlx::Error::Io(error));
+        assert!(matches!(failure, Failure::Connection(_)));
+        assert!(!failure.error("session", "acquire").is_retryable());
     }
 
     #[test]

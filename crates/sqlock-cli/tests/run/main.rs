@@ -19,4 +19,5 @@ mod secrets;
 mod signals;
 mod support;
 mod terminal;
+mod tls;
 mod xact;
