@@ -26,6 +26,10 @@ fmt:
 lint:
     cargo clippy --workspace --all-targets --all-features -- -D warnings
 
+# Check licences, sources and advisories of what is linked in
+deny:
+    ./scripts/deny
+
 # Build the API documentation
 doc:
     RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --all-features

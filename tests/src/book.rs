@@ -24,6 +24,7 @@ chapters! {
     own_transaction = "own-transaction.md",
     read_write = "read-write.md",
     semaphores = "semaphores.md",
+    security = "security.md",
     testing = "testing.md",
     transaction_locks = "transaction-locks.md",
     waiting = "waiting.md",

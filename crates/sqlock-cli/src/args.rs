@@ -254,6 +254,7 @@ Processes:
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory as _, error::ErrorKind};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -305,6 +306,45 @@ mod tests {
         );
         let both = ["--wait", "1s", "--no-wait", "k", "--", "true"];
         assert_eq!(kind(&both), ErrorKind::ArgumentConflict);
+    }
+
+    proptest! {
+        /// Whatever is typed, it is a command or a complaint.
+        #[test]
+        fn any_words_are_understood_or_not(words in prop::collection::vec(word(), 0..8)) {
+            if let Ok(run) = parse(&words.iter().map(String::as_str).collect::<Vec<_>>()) {
+                prop_assert!(!run.command.is_empty());
+                prop_assert!(run.key.name().is_some_and(|name| !name.is_empty()));
+                let shown = format!("{run:?}");
+                prop_assert!(!shown.contains("S3cr3t"));
+            }
+        }
+
+        #[test]
+        fn any_text_is_a_time_or_not(text in "[0-9a-zµ. -]{0,24}") {
+            let option = format!("--wait={text}");
+            if let Ok(run) = parse(&[&option, "k", "--", "true"]) {
+                prop_assert!(run.wait.is_some());
+            }
+        }
+    }
+
+    fn word() -> impl Strategy<Value = String> {
+        prop_oneof![
+            Just("--".to_owned()),
+            Just("--wait".to_owned()),
+            Just("--no-wait".to_owned()),
+            Just("--shared".to_owned()),
+            Just("--backend".to_owned()),
+            Just("xact".to_owned()),
+            Just("--ttl".to_owned()),
+            Just("99999999999999999999y".to_owned()),
+            Just("1s".to_owned()),
+            Just("--url=postgres://u:S3cr3t@h/d".to_owned()),
+            Just("--conflict-exit-code".to_owned()),
+            Just("256".to_owned()),
+            "\\PC{0,12}".prop_map(|text| text.replace("--help", "")),
+        ]
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! the server means for a lock, [`ServerFacts`] what the server is and how many locks a process may
 //! take, [`connect_options`] what a URL says; [`preflight`] looks at the server before a first lock.
 
+#![deny(clippy::indexing_slicing)]
+
 mod connect;
 mod facts;
 mod failure;

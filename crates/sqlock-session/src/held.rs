@@ -38,7 +38,7 @@ impl Held for SessionHeld {
 
     async fn release(&mut self) -> Result<()> {
         self.lost.check()?;
-        let (receipt, released) = Receipt::new(self.keys[0].clone());
+        let (receipt, released) = Receipt::new(self.key().clone());
         let release = Command::Release {
             grant: self.grant,
             receipt: Some(receipt),
@@ -63,9 +63,15 @@ impl Held for SessionHeld {
 }
 
 impl SessionHeld {
+    /// By which errors name the lock.
+    #[allow(clippy::indexing_slicing, reason = "a request has a key at least")]
+    fn key(&self) -> &LockKey {
+        &self.keys[0]
+    }
+
     fn owner_gone(&self) -> Error {
         self.lost.check().err().unwrap_or_else(|| Error::Lost {
-            key: self.keys[0].clone(),
+            key: self.key().clone(),
             cause: LossCause::OwnerGone,
         })
     }

@@ -14,6 +14,8 @@
 //! # Ok(()) }
 //! ```
 
+#![deny(clippy::indexing_slicing)]
+
 mod backend;
 mod batch;
 mod command;

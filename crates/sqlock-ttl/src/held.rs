@@ -87,9 +87,15 @@ impl TtlHeld {
         answer.await.unwrap_or_else(|_| Err(self.keeper_gone()))
     }
 
+    /// By which errors name the lock.
+    #[allow(clippy::indexing_slicing, reason = "a request has a key at least")]
+    fn key(&self) -> &LockKey {
+        &self.keys[0]
+    }
+
     fn keeper_gone(&self) -> Error {
         self.lost.check().err().unwrap_or_else(|| Error::Lost {
-            key: self.keys[0].clone(),
+            key: self.key().clone(),
             cause: LossCause::OwnerGone,
         })
     }

@@ -6,6 +6,8 @@
 //! one host, containers included, and need no server; not on a network file system, and not for a
 //! fleet.
 
+#![deny(clippy::indexing_slicing)]
+
 mod backend;
 mod clock;
 mod command;

@@ -13,7 +13,7 @@ use crate::{
     outcome::{Stage, has_failed_before, of_commit, of_probe},
     register::{Place, Register},
     source::Permit,
-    statement::{ROLL_BACK, Sentinel},
+    statement::{ROLL_BACK, Sentinel, first},
 };
 
 /// A lock that is a transaction, of an [`XactBackend`](crate::XactBackend).
@@ -77,7 +77,7 @@ impl XactHeld {
             return self.lost.check();
         }
         let asked = self.ask(self.sentinel.probe()).await;
-        asked.map_err(|(error, _)| self.told(of_probe(error, &self.keys[0])))
+        asked.map_err(|(error, _)| self.told(of_probe(error, first(&self.keys))))
     }
 
     async fn commit(&mut self) -> Result<()> {
@@ -86,7 +86,7 @@ impl XactHeld {
         }
         let asked = self.ask(self.sentinel.commit()).await;
         if let Err((error, stage)) = asked {
-            let error = self.told(of_commit(error, stage, &self.keys[0]));
+            let error = self.told(of_commit(error, stage, first(&self.keys)));
             self.abandon();
             return Err(error);
         }
@@ -170,7 +170,7 @@ impl Held for XactHeld {
             asked = ended.map(|_| ()).map_err(|error| (error, Stage::End));
         }
         if let Err((error, _)) = asked {
-            let error = self.told(of_probe(error, &self.keys[0]));
+            let error = self.told(of_probe(error, first(&self.keys)));
             self.abandon();
             return Err(error);
         }

@@ -30,6 +30,8 @@
 //! # Ok(()) }
 //! ```
 
+#![deny(clippy::indexing_slicing)]
+
 mod acquire;
 mod backend;
 mod ending;

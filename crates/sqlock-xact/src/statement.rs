@@ -63,6 +63,12 @@ impl Sentinel {
     }
 }
 
+/// By which errors name a request.
+#[allow(clippy::indexing_slicing, reason = "a request has a key at least")]
+pub(crate) fn first(keys: &[LockKey]) -> &LockKey {
+    &keys[0]
+}
+
 /// The one row of an answer; whatever else there is, is no answer to what was asked.
 pub(crate) fn only(mut rows: Vec<PgRow>) -> sqlx::Result<PgRow> {
     match (rows.pop(), rows.len()) {

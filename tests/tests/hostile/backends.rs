@@ -109,7 +109,7 @@ async fn end<H: Held, E: Debug>(taken: Result<Option<LockGuard<H>>, E>) -> bool 
     true
 }
 
-fn xact(sql: &str) -> Answer {
+pub(crate) fn xact(sql: &str) -> Answer {
     match sql {
         _ if sql.contains("version()") => Answer::text(POSTGRESQL),
         _ if sql.contains("server_version_num") => {
@@ -190,7 +190,7 @@ fn a_commit_that_was_not_confirmed_is_none() {
     });
 }
 
-fn session(sql: &str) -> Answer {
+pub(crate) fn session(sql: &str) -> Answer {
     match sql {
         _ if sql.contains("max_locks_per_transaction") => Answer::Row(vec![
             value(INT4, 7),
@@ -232,7 +232,7 @@ fn locks_of_a_session() {
     });
 }
 
-fn lease(sql: &str) -> Answer {
+pub(crate) fn lease(sql: &str) -> Answer {
     match sql {
         _ if sql.contains("insert into") => Answer::Rows(vec![
             vec![

@@ -100,14 +100,17 @@ impl Table {
 
     /// The first of the rows is returned to whoever looks after the queue.
     fn ask(&mut self, waiter: Waiter, rows: Vec<Row>, work: &mut Work) {
+        let Some(first) = rows.first().copied() else {
+            return;
+        };
         let ids = |pick: fn(Step) -> bool| {
             let picked = rows.iter().filter(|row| pick(row.step));
             picked.map(|row| row.id).collect()
         };
         work.attempts.push(Attempt {
             waiter,
-            home: rows[0].id,
-            as_waiter: matches!(rows[0].step, Step::TryAsWaiter { .. }),
+            home: first.id,
+            as_waiter: matches!(first.step, Step::TryAsWaiter { .. }),
             tried: ids(|step| matches!(step, Step::Try(_) | Step::TryAsWaiter { .. })),
             looked_at: ids(|step| step == Step::LookForWriter),
         });

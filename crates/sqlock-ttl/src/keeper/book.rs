@@ -149,7 +149,7 @@ impl Book {
         if let Err(error) = check_request(&waiter.request) {
             waiter.answer.send(Err(error)).ok();
         } else if matches!(self.state, State::Open) {
-            let row = Arc::clone(&waiter.rows[0]);
+            let row = waiter.first_row();
             if !waiter.waits() {
                 // those who wait can wait long for their next look
                 self.entries.entry(Arc::clone(&row)).or_default().look_at = None;

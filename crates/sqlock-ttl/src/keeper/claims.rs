@@ -253,7 +253,7 @@ impl Book {
             }
             // free a moment ago: looked at again
             None => {
-                let row = Arc::clone(&waiter.rows[0]);
+                let row = waiter.first_row();
                 self.entries.entry(Arc::clone(&row)).or_default().busy(now);
                 self.queue_again(waiter, row);
             }

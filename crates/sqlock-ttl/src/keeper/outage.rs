@@ -35,7 +35,7 @@ impl Book {
                 let refusal = Err(self.was_shut_down());
                 self.answer(waiter, refusal);
             } else if waiter.waits() && !hopeless {
-                let row = Arc::clone(&waiter.rows[0]);
+                let row = waiter.first_row();
                 self.queue_again(waiter, row);
             } else {
                 let failure = Err(self.again(error));

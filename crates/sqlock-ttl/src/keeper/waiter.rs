@@ -45,6 +45,12 @@ impl Waiter {
         }
     }
 
+    /// In whose queue it begins.
+    #[allow(clippy::indexing_slicing, reason = "a request has a key at least")]
+    pub(super) fn first_row(&self) -> Arc<str> {
+        Arc::clone(&self.rows[0])
+    }
+
     /// Its rows are free and locked by somebody, and it does not wait for them any longer.
     pub(super) fn has_had_enough(&self, now: Instant) -> bool {
         !self.waits() && now.duration_since(self.came) > LONGEST_BUSY

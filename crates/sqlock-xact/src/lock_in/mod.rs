@@ -16,7 +16,7 @@ pub use functions::{
 use crate::{
     BACKEND,
     outcome::{code, of_acquire},
-    statement::only,
+    statement::{first, only},
 };
 use look::{Look, Snapshot};
 use waiting::Waiting;
@@ -146,7 +146,7 @@ impl LockIn {
             return Ok(());
         }
         Err(Error::Timeout {
-            key: keys[0].clone(),
+            key: first(&keys).clone(),
             waited: started.elapsed(),
         })
     }
@@ -158,7 +158,7 @@ impl LockIn {
             .await;
         let look = match rows.and_then(only).and_then(|row| Look::of(&row)) {
             Ok(look) => look,
-            Err(error) => return Err(undone(connection, error, &keys[0]).await),
+            Err(error) => return Err(undone(connection, error, first(keys)).await),
         };
         if let Some(end) = look.end(keys) {
             let ended = sqlx::raw_sql(end).execute(connection).await;
@@ -190,7 +190,7 @@ impl LockIn {
                 ended.map_err(of_acquire)?;
                 Ok(false)
             }
-            Err(error) => match undone(connection, error, &keys[0]).await {
+            Err(error) => match undone(connection, error, first(keys)).await {
                 // of the connection, it is the one to tell
                 error @ Error::Unavailable { .. } => Err(error),
                 _ if is_limit => Ok(false),

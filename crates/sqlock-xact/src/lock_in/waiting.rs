@@ -52,7 +52,7 @@ impl<'a> Waiting<'a> {
             };
             write!(sql, "{}; ", lock_timeout(limit)).ok();
             push_wait(&mut sql, key, self.mode);
-            let rest = &self.keys[next + 1..];
+            let rest = self.keys.get(next + 1..).unwrap_or_default();
             if rest.is_empty() {
                 sql.push_str("; ");
                 break;
