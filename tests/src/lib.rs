@@ -46,6 +46,7 @@ mod book;
 mod database;
 mod eventually;
 mod keeper;
+pub mod lab;
 mod observe;
 mod pooler;
 mod server;

@@ -1,0 +1,76 @@
+//! Runs the fault laboratory over many seeds, and says what came of it.
+
+use std::{env, path::PathBuf, sync::Arc};
+
+use anyhow::{Result, bail};
+use clap::Parser;
+use sqlock_tests::lab::{self, Backend, Flaw, Setup, Statistics, Way};
+use tokio::{sync::Semaphore, task::JoinSet};
+
+/// Contends under faults, and checks what came of it.
+#[derive(Debug, Parser)]
+struct Args {
+    /// session, xact or ttl
+    backend: Backend,
+    /// How many seeds.
+    #[arg(long, default_value_t = 200)]
+    seeds: u64,
+    /// The first of them; a single run is made again by this and `--seeds 1`.
+    #[arg(long, default_value_t = 1)]
+    first: u64,
+    /// How many runs at once.
+    #[arg(long, default_value_t = 4)]
+    at_once: usize,
+    /// A flaw of the workers that the checker is to find.
+    #[arg(long)]
+    flaw: Option<Flaw>,
+    /// Where histories are left.
+    #[arg(long, default_value = "target/faults")]
+    out: PathBuf,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let args = Args::parse();
+    let program = env::current_exe()?.with_file_name("lab-worker");
+    let turns = Arc::new(Semaphore::new(args.at_once));
+    let mut runs = JoinSet::new();
+    for seed in args.first..args.first + args.seeds {
+        let pooled = args.backend != Backend::Session && seed % 2 == 1;
+        let setup = Setup {
+            backend: args.backend,
+            way: if pooled { Way::Pooled } else { Way::Direct },
+            flaw: args.flaw,
+        };
+        let directory = args.out.join(format!("{}-{seed}", args.backend));
+        let (turns, program) = (Arc::clone(&turns), program.clone());
+        runs.spawn(async move {
+            let _turn = turns.acquire().await;
+            let outcome = lab::run(seed, setup, program, &directory).await;
+            (seed, outcome)
+        });
+    }
+    let mut statistics = Statistics::default();
+    let mut bad = 0;
+    while let Some(done) = runs.join_next().await {
+        let (seed, outcome) = done?;
+        let outcome = outcome?;
+        statistics.add(Statistics::of(&outcome.history));
+        if !outcome.violations.is_empty() {
+            bad += 1;
+        }
+        for violation in outcome.violations {
+            say(&format!("seed {seed}: {violation}"));
+        }
+    }
+    say(&statistics.to_string());
+    if bad > 0 {
+        bail!("{bad} runs broke a promise; histories are in {}", args.out.display());
+    }
+    Ok(())
+}
+
+#[allow(clippy::print_stdout, reason = "what it is for")]
+fn say(line: &str) {
+    println!("{line}");
+}
