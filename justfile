@@ -18,6 +18,10 @@ test *ARGS:
 test-docker:
     ./scripts/test-docker
 
+# Run the fault laboratory: just faults session --seeds 200
+faults *ARGS:
+    cargo run -p sqlock-tests --bin faults -- {{ ARGS }}
+
 # Format the code
 fmt:
     cargo fmt --all

@@ -1,11 +1,14 @@
 //! Runs the fault laboratory over many seeds, and says what came of it.
 
-use std::{env, path::PathBuf, sync::Arc};
+use std::{env, path::PathBuf, rc::Rc};
 
 use anyhow::{Result, bail};
 use clap::Parser;
 use sqlock_tests::lab::{self, Backend, Flaw, Setup, Statistics, Way};
-use tokio::{sync::Semaphore, task::JoinSet};
+use tokio::{
+    sync::Semaphore,
+    task::{JoinSet, LocalSet},
+};
 
 /// Contends under faults, and checks what came of it.
 #[derive(Debug, Parser)]
@@ -31,9 +34,12 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let args = Args::parse();
+    LocalSet::new().run_until(all(Args::parse())).await
+}
+
+async fn all(args: Args) -> Result<()> {
     let program = env::current_exe()?.with_file_name("lab-worker");
-    let turns = Arc::new(Semaphore::new(args.at_once));
+    let turns = Rc::new(Semaphore::new(args.at_once));
     let mut runs = JoinSet::new();
     for seed in args.first..args.first + args.seeds {
         let pooled = args.backend != Backend::Session && seed % 2 == 1;
@@ -43,8 +49,8 @@ async fn main() -> Result<()> {
             flaw: args.flaw,
         };
         let directory = args.out.join(format!("{}-{seed}", args.backend));
-        let (turns, program) = (Arc::clone(&turns), program.clone());
-        runs.spawn(async move {
+        let (turns, program) = (Rc::clone(&turns), program.clone());
+        runs.spawn_local(async move {
             let _turn = turns.acquire().await;
             let outcome = lab::run(seed, setup, program, &directory).await;
             (seed, outcome)
@@ -65,7 +71,10 @@ async fn main() -> Result<()> {
     }
     say(&statistics.to_string());
     if bad > 0 {
-        bail!("{bad} runs broke a promise; histories are in {}", args.out.display());
+        bail!(
+            "{bad} runs broke a promise; histories are in {}",
+            args.out.display()
+        );
     }
     Ok(())
 }

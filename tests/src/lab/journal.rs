@@ -132,7 +132,8 @@ impl Journal {
         let mut line = serde_json::to_string(&entry).expect("an entry is JSON");
         line.push('\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(line.as_bytes()).expect("the journal can be written");
+        file.write_all(line.as_bytes())
+            .expect("the journal can be written");
     }
 }
 
@@ -141,7 +142,10 @@ pub(super) fn read(directory: &Path) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for file in fs::read_dir(directory)? {
         let path = file?.path();
-        if path.extension().is_none_or(|extension| extension != "jsonl") {
+        if path
+            .extension()
+            .is_none_or(|extension| extension != "jsonl")
+        {
             continue;
         }
         for line in fs::read_to_string(&path)?.lines() {

@@ -18,8 +18,8 @@ mod worker;
 mod workers;
 mod world;
 
-pub use checker::{Violation, check};
-pub use facts::Facts;
+pub use checker::{Grant, Violation, check};
+pub use facts::{Facts, Write};
 pub use flaw::Flaw;
 pub use journal::{Entry, Event};
 pub use run::{Outcome, run};
@@ -68,8 +68,8 @@ pub const HEARTBEAT: Duration = Duration::from_millis(500);
 pub const KEYS: i64 = 3;
 /// For how long faults come.
 pub const TROUBLE: Duration = Duration::from_secs(5);
-/// For how long none come, in the end.
-pub const CALM: Duration = Duration::from_secs(4);
+/// For how long none come, in the end, at least; until each worker had a lock, at most.
+pub const CALM: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

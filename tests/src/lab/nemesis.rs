@@ -4,12 +4,7 @@ use anyhow::Result;
 use sqlx::Connection as _;
 use tokio::time::{sleep, timeout};
 
-use super::{
-    Event, Fault, Step, TTL,
-    journal::Journal,
-    proxy::Weather,
-    world::World,
-};
+use super::{Event, Fault, Step, TTL, journal::Journal, proxy::Weather, world::World};
 use crate::{Stop, signal};
 
 const LIMIT: Duration = Duration::from_secs(3);
@@ -52,9 +47,39 @@ pub(super) async fn strike(world: &mut World, step: Step, journal: &Journal) -> 
             world.hire()?;
         }
         Fault::Cut => world.proxy.cut(),
-        Fault::BlackHole => weather(world, Weather::Blocked { up: true, down: true }, length).await,
-        Fault::Deaf => weather(world, Weather::Blocked { up: false, down: true }, length).await,
-        Fault::Mute => weather(world, Weather::Blocked { up: true, down: false }, length).await,
+        Fault::BlackHole => {
+            weather(
+                world,
+                Weather::Blocked {
+                    up: true,
+                    down: true,
+                },
+                length,
+            )
+            .await
+        }
+        Fault::Deaf => {
+            weather(
+                world,
+                Weather::Blocked {
+                    up: false,
+                    down: true,
+                },
+                length,
+            )
+            .await
+        }
+        Fault::Mute => {
+            weather(
+                world,
+                Weather::Blocked {
+                    up: true,
+                    down: false,
+                },
+                length,
+            )
+            .await
+        }
         Fault::Delay => weather(world, Weather::Delayed(length / 20), length).await,
         Fault::Trickle => weather(world, Weather::Trickling, length).await,
         Fault::RestartPooler => {
@@ -79,7 +104,11 @@ pub(super) async fn strike(world: &mut World, step: Step, journal: &Journal) -> 
 }
 
 async fn pause(world: &World, victim: usize, length: Duration) {
-    let Some(pid) = world.workers.get(victim).and_then(super::world::Process::pid) else {
+    let Some(pid) = world
+        .workers
+        .get(victim)
+        .and_then(super::world::Process::pid)
+    else {
         return;
     };
     signal::pause(pid);
@@ -106,7 +135,8 @@ async fn exhaust(world: &World, length: Duration) {
     let Some(mut admin) = world.admin().await else {
         return;
     };
-    let all = "select count(pg_advisory_lock(1000000000000 + i)) from generate_series(1, 1000000) i";
+    let all =
+        "select count(pg_advisory_lock(1000000000000 + i)) from generate_series(1, 1000000) i";
     let taken = timeout(LIMIT, sqlx::query(all).execute(&mut admin)).await;
     if matches!(taken, Ok(Err(_))) {
         sleep(length).await;

@@ -82,7 +82,10 @@ impl Proxy {
 
     /// Ends all connections, on both sides.
     pub(super) fn cut(&self) {
-        let mut all = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         for connection in all.drain(..) {
             connection.abort();
         }

@@ -3,8 +3,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use tokio::time::sleep;
 
+use crate::eventually::holds_within;
+
 use super::{
-    CALM, Entry, Event, Facts, Schedule, Setup, Violation, check,
+    CALM, Entry, Event, Facts, Schedule, Setup, Violation, check, checker,
     journal::{self, Journal},
     nemesis,
     world::World,
@@ -40,7 +42,18 @@ pub async fn run(seed: u64, setup: Setup, program: PathBuf, directory: &Path) ->
         nemesis::strike(&mut world, step, &journal).await?;
     }
     journal.write(Event::Calm);
-    sleep(CALM).await;
+    let (at_least, at_most) = CALM;
+    sleep(at_least).await;
+    // Those who had none by then are found by the checker.
+    holds_within(at_most, async || {
+        let history = journal::read(directory).unwrap_or_default();
+        let served = checker::served_in_the_calm(&history);
+        world
+            .workers
+            .iter()
+            .all(|worker| served.contains(&worker.number))
+    })
+    .await;
     journal.write(Event::Over);
     let facts = world.wind_up().await?;
     let history = journal::read(directory)?;

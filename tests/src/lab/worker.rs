@@ -80,7 +80,11 @@ impl Worker {
     fn setup(&self) -> Result<Setup> {
         Ok(Setup {
             backend: self.backend.parse()?,
-            way: if self.pooled { Way::Pooled } else { Way::Direct },
+            way: if self.pooled {
+                Way::Pooled
+            } else {
+                Way::Direct
+            },
             flaw: self.flaw.as_deref().map(str::parse::<Flaw>).transpose()?,
         })
     }

@@ -113,8 +113,17 @@ async fn acquire<B: LockBackend>(
 async fn hold<H: sqlock::Held>(at: &Workplace, guard: LockGuard<H>, key: i64, asked: i64) {
     let grant = at.new_grant();
     let token = guard.token().map(sqlock::FencingToken::get);
-    at.journal.write(Event::Granted { grant, key, token, asked });
-    let steps = if once_in(12) { 150 } else { 4 };
+    at.journal.write(Event::Granted {
+        grant,
+        key,
+        token,
+        asked,
+    });
+    // Longer than a lease, now and then.
+    let steps = match once_in(12) || at.flaw(Flaw::DeafToLoss) {
+        true => 400,
+        false => 4,
+    };
     let mut step = 0;
     while (step < steps || at.flaw(Flaw::NeverReleases)) && !at.is_over() {
         step += 1;
@@ -178,7 +187,12 @@ async fn transact(at: &Workplace, locks: &Locks<XactBackend>, pool: &PgPool) {
         return;
     };
     let grant = at.new_grant();
-    at.journal.write(Event::Granted { grant, key, token: None, asked });
+    at.journal.write(Event::Granted {
+        grant,
+        key,
+        token: None,
+        asked,
+    });
     let count = match count_up(at, &mut guard, key, before).await {
         Ok(count) => count,
         Err(error) => {
@@ -239,5 +253,7 @@ async fn count_up(
         .persistent(false)
         .execute(guard.connection())
         .await?;
+    let is_long = once_in(12) || at.flaw(Flaw::TrustsCommits);
+    at.rest(some(0..if is_long { 800 } else { 4 })).await;
     Ok(count + 1)
 }

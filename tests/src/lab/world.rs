@@ -5,10 +5,10 @@ use sqlock::ttl::TtlOptions;
 use sqlx::{Connection as _, postgres::PgConnection};
 use tokio::{
     process::{Child, Command},
-    time::{sleep, timeout},
+    time::timeout,
 };
 
-use super::{Backend, Facts, KEYS, Setup, TTL, Way, Worker, facts::Write, proxy::Proxy};
+use super::{Facts, KEYS, Setup, TTL, Way, Worker, facts::Write, proxy::Proxy};
 use crate::{PgBouncer, PoolMode, PostgresServer, TestDatabase, eventually::holds_within};
 
 const WORKERS: usize = 3;
@@ -142,9 +142,11 @@ impl World {
         for worker in &mut self.workers {
             let number = worker.number;
             match timeout(PATIENCE, worker.child.wait()).await {
-                Ok(status) if status?.success() => {}
+                Ok(Ok(status)) if status.success() => {}
                 Ok(_) => facts.leftovers.push(format!("worker {number} failed")),
-                Err(_) => facts.leftovers.push(format!("worker {number} does not end")),
+                Err(_) => facts
+                    .leftovers
+                    .push(format!("worker {number} does not end")),
             }
         }
         let is_free = holds_within(LIMIT + TTL, async || {
@@ -233,15 +235,4 @@ async fn prepare(database: &TestDatabase, resource: &TestDatabase) -> Result<()>
 fn port_of(url: &str) -> Result<u16> {
     let options: sqlx::postgres::PgConnectOptions = url.parse()?;
     Ok(options.get_port())
-}
-
-/// For a fault that is over when its time is.
-pub(super) async fn for_a_while(length: Duration) {
-    sleep(length).await;
-}
-
-impl World {
-    pub(super) fn is_session(&self) -> bool {
-        self.setup.backend == Backend::Session
-    }
 }
