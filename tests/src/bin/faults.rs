@@ -2,7 +2,7 @@
 
 use std::{env, path::PathBuf, rc::Rc};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use sqlock_tests::lab::{self, Backend, Flaw, Setup, Statistics, Way};
 use tokio::{
@@ -60,7 +60,7 @@ async fn all(args: Args) -> Result<()> {
     let mut bad = 0;
     while let Some(done) = runs.join_next().await {
         let (seed, outcome) = done?;
-        let outcome = outcome?;
+        let outcome = outcome.with_context(|| format!("the run of seed {seed}"))?;
         statistics.add(Statistics::of(&outcome.history));
         if !outcome.violations.is_empty() {
             bad += 1;

@@ -166,8 +166,9 @@ fn exclusion(
     for (index, first) in by_time.iter().enumerate() {
         let later = by_time.iter().skip(index + 1);
         for second in later.take_while(|second| second.key == first.key) {
-            let over = first.lost.or(first.ending);
-            if over.is_some_and(|over| over < second.granted) {
+            let over = first.lost.or(first.ending).max(first.believed);
+            let has_ended = first.lost.is_some() || first.ending.is_some();
+            if has_ended && over.is_some_and(|over| over < second.granted) {
                 break;
             }
             let (key, first_grant, second_grant) = (first.key, first.grant, second.grant);

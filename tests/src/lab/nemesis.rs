@@ -47,39 +47,9 @@ pub(super) async fn strike(world: &mut World, step: Step, journal: &Journal) -> 
             world.hire()?;
         }
         Fault::Cut => world.proxy.cut(),
-        Fault::BlackHole => {
-            weather(
-                world,
-                Weather::Blocked {
-                    up: true,
-                    down: true,
-                },
-                length,
-            )
-            .await
-        }
-        Fault::Deaf => {
-            weather(
-                world,
-                Weather::Blocked {
-                    up: false,
-                    down: true,
-                },
-                length,
-            )
-            .await
-        }
-        Fault::Mute => {
-            weather(
-                world,
-                Weather::Blocked {
-                    up: true,
-                    down: false,
-                },
-                length,
-            )
-            .await
-        }
+        Fault::BlackHole => weather(world, Weather::Blocked, length).await,
+        Fault::Deaf => weather(world, Weather::Deaf, length).await,
+        Fault::Mute => weather(world, Weather::Mute, length).await,
         Fault::Delay => weather(world, Weather::Delayed(length / 20), length).await,
         Fault::Trickle => weather(world, Weather::Trickling, length).await,
         Fault::RestartPooler => {

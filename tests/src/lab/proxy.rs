@@ -20,11 +20,12 @@ use tokio::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weather {
     Fair,
-    /// Nothing goes through, to the server or from it; what was sent arrives later.
-    Blocked {
-        up: bool,
-        down: bool,
-    },
+    /// Nothing goes through; what was sent arrives later.
+    Blocked,
+    /// Nothing comes from the server.
+    Deaf,
+    /// Nothing goes to the server.
+    Mute,
     Delayed(Duration),
     /// A byte at a time.
     Trickling,
@@ -139,7 +140,7 @@ async fn pass(
                 sleep(by).await;
                 to.write_all(buffer.get(..size).unwrap_or_default()).await?;
             }
-            Weather::Fair | Weather::Blocked { .. } => {
+            Weather::Fair | Weather::Blocked | Weather::Deaf | Weather::Mute => {
                 to.write_all(buffer.get(..size).unwrap_or_default()).await?;
             }
         }
@@ -148,10 +149,9 @@ async fn pass(
 
 impl Weather {
     fn blocks(self, direction: Direction) -> bool {
-        match (self, direction) {
-            (Self::Blocked { up, .. }, Direction::Up) => up,
-            (Self::Blocked { down, .. }, Direction::Down) => down,
-            _ => false,
+        match direction {
+            Direction::Up => matches!(self, Self::Blocked | Self::Mute),
+            Direction::Down => matches!(self, Self::Blocked | Self::Deaf),
         }
     }
 }

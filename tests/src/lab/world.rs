@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, path::PathBuf, process::Stdio, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use sqlock::ttl::TtlOptions;
 use sqlx::{Connection as _, postgres::PgConnection};
 use tokio::{
@@ -204,10 +204,10 @@ impl Process {
 }
 
 async fn prepare(database: &TestDatabase, resource: &TestDatabase) -> Result<()> {
-    TtlOptions::new()
-        .connect(&database.url())?
-        .create_table()
-        .await?;
+    let leases = TtlOptions::new().connect(&database.url())?;
+    // A machine that is busy with other runs may be slow to connect.
+    let is_made = holds_within(PATIENCE, async || leases.create_table().await.is_ok()).await;
+    ensure!(is_made, "the table of leases cannot be made");
     let mut connection = database.connect().await;
     sqlx::raw_sql("create table counter (key bigint primary key, count bigint not null)")
         .execute(&mut connection)
