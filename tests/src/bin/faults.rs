@@ -2,7 +2,7 @@
 
 use std::{env, path::PathBuf, rc::Rc};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Parser;
 use sqlock_tests::lab::{self, Backend, Flaw, Setup, Statistics, Way};
 use tokio::{
@@ -57,10 +57,17 @@ async fn all(args: Args) -> Result<()> {
         });
     }
     let mut statistics = Statistics::default();
-    let mut bad = 0;
+    let (mut bad, mut unmade) = (0, 0);
     while let Some(done) = runs.join_next().await {
         let (seed, outcome) = done?;
-        let outcome = outcome.with_context(|| format!("the run of seed {seed}"))?;
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                unmade += 1;
+                say(&format!("seed {seed} could not be run: {error:#}"));
+                continue;
+            }
+        };
         statistics.add(Statistics::of(&outcome.history));
         if !outcome.violations.is_empty() {
             bad += 1;
@@ -70,9 +77,9 @@ async fn all(args: Args) -> Result<()> {
         }
     }
     say(&statistics.to_string());
-    if bad > 0 {
+    if bad + unmade > 0 {
         bail!(
-            "{bad} runs broke a promise; histories are in {}",
+            "{bad} runs broke a promise, {unmade} could not be made; histories are in {}",
             args.out.display()
         );
     }
