@@ -59,12 +59,17 @@ async fn all(args: Args) -> Result<()> {
     let mut statistics = Statistics::default();
     let (mut bad, mut unmade) = (0, 0);
     while let Some(done) = runs.join_next().await {
-        let (seed, outcome) = done?;
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
-            Err(error) => {
+        let (seed, outcome) = match done {
+            Ok((seed, Ok(outcome))) => (seed, outcome),
+            // The servers of the tests panic where one does not start or stop.
+            Ok((_, Err(error))) => {
                 unmade += 1;
-                say(&format!("seed {seed} could not be run: {error:#}"));
+                say(&format!("a run could not be made: {error:#}"));
+                continue;
+            }
+            Err(panic) => {
+                unmade += 1;
+                say(&format!("a run could not be made: {panic}"));
                 continue;
             }
         };

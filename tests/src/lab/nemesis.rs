@@ -24,7 +24,7 @@ pub(super) async fn strike(world: &mut World, step: Step, journal: &Journal) -> 
         Fault::KillBackend => {
             if let [pid] = *one_of(&world.backends().await, step.victim) {
                 // It may have ended meanwhile.
-                if signal::is_alive(pid) {
+                if world.server.processes().contains(&pid) {
                     world.server.kill_backend(pid);
                 }
             }
