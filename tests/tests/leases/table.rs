@@ -1,5 +1,7 @@
 //! The table itself.
 
+use std::error::Error as _;
+
 use sqlock::{
     Locks, TtlBackend,
     ttl::{LeaseOptions, TtlOptions},
@@ -28,6 +30,27 @@ fn fifty_processes_create_it_at_once() {
         }
         let lease = node(&database).acquire("job").await.unwrap();
         lease.release().await.unwrap();
+    });
+}
+
+/// The error says what to do, and says it once.
+#[test]
+fn a_missing_table_says_how_to_create_it() {
+    run(async || {
+        let database = TestDatabase::create().await;
+        let error = node(&database).try_acquire("job").await.unwrap_err();
+        let mut said = vec![error.to_string()];
+        let mut source = error.source();
+        while let Some(error) = source {
+            said.push(error.to_string());
+            source = error.source();
+        }
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert_eq!(said[0], "ttl: acquire failed");
+        assert!(
+            said[1].contains("create it by `create_table()`"),
+            "{said:?}"
+        );
     });
 }
 

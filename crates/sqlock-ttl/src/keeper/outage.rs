@@ -1,6 +1,6 @@
 //! A transaction that failed, and a database that cannot be reached.
 
-use std::{sync::Arc, time::Duration};
+use std::{error, fmt, sync::Arc, time::Duration};
 
 use sqlock_core::Error;
 use tokio::time::Instant;
@@ -80,7 +80,7 @@ impl Book {
 
     /// The same error for one more caller.
     fn again(&self, error: &Arc<Error>) -> Error {
-        let source = Box::new(Arc::clone(error));
+        let source = Box::new(SourceOf(Arc::clone(error)));
         match &**error {
             Error::InvalidOption { option, reason } => Error::InvalidOption {
                 option,
@@ -96,5 +96,25 @@ impl Book {
                 source,
             },
         }
+    }
+}
+
+/// What an error that many callers get has as its source: what it says itself is said by each of
+/// theirs.
+#[derive(Debug)]
+struct SourceOf(Arc<Error>);
+
+impl fmt::Display for SourceOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match error::Error::source(&*self.0) {
+            Some(source) => fmt::Display::fmt(source, f),
+            None => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+impl error::Error for SourceOf {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        error::Error::source(&*self.0)?.source()
     }
 }
