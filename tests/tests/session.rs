@@ -9,5 +9,5 @@ use harness::Session;
 
 sqlock_conformance::conformance! {
     harness = Session,
-    capabilities = [advisory_ids, inspect, loss, lost_readers, rebirth, shared, shutdown, writers_first],
+    capabilities = [advisory_ids, elections, inspect, loss, lost_readers, rebirth, shared, shutdown, writers_first],
 }

@@ -34,7 +34,7 @@
 //!
 //! sqlock_conformance::conformance! {
 //!     harness = Memory,
-//!     capabilities = [advisory_ids, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens, writers_first],
+//!     capabilities = [advisory_ids, elections, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens, writers_first],
 //! }
 //! # fn main() {}
 //! ```
@@ -47,6 +47,7 @@
 //! | *(always)* | exclusive locks: exclusion, waiting, cancellation, release, load |
 //! | `advisory_ids` | keys are PostgreSQL's advisory ids: a name and its number are one lock |
 //! | `clock_steps` | the harness can make the clock of leases step ([`ClockHarness`]) |
+//! | `elections` | a loss is told by itself ([`TellsLoss`](sqlock_core::TellsLoss)), and the harness can bring it about |
 //! | `inspect` | the backend tells who holds a lock ([`InspectBackend`](sqlock_core::InspectBackend)) |
 //! | `leases` | locks run out unless they are renewed ([`LeaseHarness`]) |
 //! | `loss` | the harness can break a holder's connection ([`LossHarness`]) |

@@ -136,6 +136,18 @@ macro_rules! __cases {
             ],
         }
     };
+    (elections) => {
+        $crate::__emit! {
+            elections: [
+                one_leads_at_a_time,
+                the_next_leads_after_a_stop,
+                a_leader_that_is_lost_steps_down,
+                a_dropped_election_leaves_nothing,
+                a_panic_of_the_body_ends_its_term,
+                elections_aborted_at_random,
+            ],
+        }
+    };
     (inspect) => {
         $crate::__emit! {
             inspect: [
@@ -243,7 +255,7 @@ macro_rules! __cases {
             "there is no capability `",
             stringify!($unknown),
             "`; ",
-            "there are advisory_ids, clock_steps, inspect, leases, loss, lost_readers, rebirth, ",
+            "there are advisory_ids, clock_steps, elections, inspect, leases, loss, lost_readers, rebirth, ",
             "shared, shutdown, tokens and writers_first",
         ));
     };

@@ -18,7 +18,7 @@ mod without_a_flaw {
 
     sqlock_conformance::conformance! {
         harness = FlawedWorld<Sound>,
-        capabilities = [advisory_ids, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens, writers_first],
+        capabilities = [advisory_ids, elections, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens, writers_first],
     }
 }
 
@@ -64,6 +64,8 @@ convict! {
         semaphores::a_crowd_is_served,
         semaphores::numbers_of_permits_do_not_add_up,
         lost_permits::losses_make_no_permits,
+        elections::one_leads_at_a_time,
+        elections::elections_aborted_at_random,
     ]
     reenters Reenters: [
         exclusion::tasks_of_one_node_exclude_each_other,
@@ -112,10 +114,13 @@ convict! {
         several::fifty_locks_in_one_guard,
         semaphores::a_dropped_guard_returns_its_permit,
         semaphores::tasks_aborted_at_random_return_their_permits,
+        elections::a_dropped_election_leaves_nothing,
+        elections::elections_aborted_at_random,
     ]
     leaks_in_panic LeaksInPanic: [
         release::a_panic_frees_the_lock,
         bodies::a_panic_of_the_body_frees_the_lock,
+        elections::a_panic_of_the_body_ends_its_term,
     ]
     drop_spawns DropSpawns: [
         runtimes::drop_needs_no_runtime,
@@ -148,6 +153,7 @@ convict! {
         semaphores::a_cancelled_acquire_returns_its_permit,
         semaphores::a_cancelled_waiter_leaves_the_line,
         read_write::a_cancelled_one_leaves_nothing,
+        elections::a_dropped_election_leaves_nothing,
     ]
     takes_later TakesLater: [
         waiting::a_timed_out_waiter_does_not_take_the_lock_later,
@@ -171,6 +177,7 @@ convict! {
         several::opposite_orders_do_not_deadlock,
         shared::waiters_of_both_kinds_are_served,
         semaphores::a_waiter_gets_any_permit,
+        elections::the_next_leads_after_a_stop,
     ]
     holds_while_waiting HoldsWhileWaiting: [several::nothing_is_held_while_waiting]
     budgets_each_key BudgetsEachKey: [several::one_budget_for_all_of_them]
@@ -195,6 +202,7 @@ convict! {
         shutdown::guards_are_told,
         lost_permits::a_lost_permit_comes_back,
         lost_readers::readers_and_writers_are_told,
+        elections::a_leader_that_is_lost_steps_down,
     ]
     tells_after_the_end TellsAfterTheEnd: [loss::no_signal_after_a_normal_end]
     forgets_losses ForgetsLosses: [loss::a_late_signal_fires_at_once]
@@ -221,6 +229,7 @@ convict! {
         tokens::they_rise_over_nodes,
         tokens::they_rise_over_every_key_of_a_guard,
         tokens::an_erased_guard_has_its_token,
+        elections::one_leads_at_a_time,
     ]
     tokens_of_the_node TokensOfTheNode: [tokens::they_rise_over_nodes]
     tokens_before_the_grant TokensBeforeTheGrant: [tokens::they_rise_under_contention]

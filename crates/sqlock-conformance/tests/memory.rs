@@ -4,5 +4,5 @@ mod harness;
 
 sqlock_conformance::conformance! {
     harness = harness::Memory,
-    capabilities = [advisory_ids, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens, writers_first],
+    capabilities = [advisory_ids, elections, inspect, loss, lost_readers, rebirth, shared, shutdown, tokens, writers_first],
 }

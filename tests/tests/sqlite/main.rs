@@ -18,5 +18,5 @@ use harness::Sqlite;
 
 sqlock_conformance::conformance! {
     harness = Sqlite,
-    capabilities = [clock_steps, inspect, leases, loss, rebirth, shutdown, tokens],
+    capabilities = [clock_steps, elections, inspect, leases, loss, rebirth, shutdown, tokens],
 }

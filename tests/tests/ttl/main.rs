@@ -13,20 +13,20 @@ mod harness;
 mod polling {
     sqlock_conformance::conformance! {
         harness = crate::harness::Ttl<crate::harness::Polling>,
-        capabilities = [clock_steps, inspect, leases, loss, rebirth, shutdown, tokens],
+        capabilities = [clock_steps, elections, inspect, leases, loss, rebirth, shutdown, tokens],
     }
 }
 
 mod pooled {
     sqlock_conformance::conformance! {
         harness = crate::harness::Ttl<crate::harness::Pooled>,
-        capabilities = [clock_steps, inspect, leases, loss, rebirth, shutdown, tokens],
+        capabilities = [clock_steps, elections, inspect, leases, loss, rebirth, shutdown, tokens],
     }
 }
 
 mod queueing {
     sqlock_conformance::conformance! {
         harness = crate::harness::Ttl<crate::harness::Queueing>,
-        capabilities = [clock_steps, inspect, leases, loss, rebirth, shutdown, tokens],
+        capabilities = [clock_steps, elections, inspect, leases, loss, rebirth, shutdown, tokens],
     }
 }

@@ -5,6 +5,7 @@ pub mod advisory_ids;
 pub mod bodies;
 pub mod cancellation;
 pub mod clock_steps;
+pub mod elections;
 pub mod exclusion;
 pub mod inspect;
 pub mod keys;
