@@ -21,7 +21,8 @@ pub(crate) use sqlock::session::SessionOptions;
 /// Nothing that comes about by itself takes longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-const TIME_LIMIT: Duration = Duration::from_secs(40);
+/// Only what hangs takes longer, also where the machine is busy.
+const TIME_LIMIT: Duration = Duration::from_secs(150);
 
 pub(crate) type SessionLocks = Locks<SessionBackend>;
 pub(crate) type Guard = LockGuard<SessionHeld>;

@@ -11,7 +11,7 @@ use sqlock::{
     xact::{Preflight, XactOptions, try_lock_in},
 };
 use sqlock_tests::{PgBouncer, PoolMode, signal};
-use sqlx::{PgPool, postgres::PgConnectOptions};
+use sqlx::{Connection as _, PgPool, postgres::PgConnectOptions};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -66,6 +66,42 @@ fn clients_that_share_server_connections_exclude_each_other() {
             assert_eq!(world.database.advisory_locks().await, []);
         }
         world.is_clean().await;
+    });
+}
+
+/// Case 3: `server_reset_query` does not run in transaction mode, so that what a session leaves stays
+/// there. A guard leaves nothing.
+#[test]
+fn nothing_is_left_for_a_reset_that_does_not_come() {
+    let settings = [
+        ("server_reset_query", "DISCARD ALL"),
+        ("default_pool_size", "1"),
+    ];
+    pooled(&settings, async |world| {
+        for end in ["commit", "drop", "roll back"] {
+            let mut guard = world.locks().acquire("k").await.unwrap();
+            execute(guard.connection(), "set local lock_timeout = '7s'").await;
+            match end {
+                "commit" => guard.commit().await.unwrap(),
+                "drop" => drop(guard),
+                _ => guard.roll_back().await.unwrap(),
+            }
+            world.is_clean().await;
+        }
+        let mut next = world.connect().await;
+        let left: String = value(&mut next, "show lock_timeout").await;
+        assert_eq!(left, "0");
+        // by hand, what does stay there
+        execute(
+            &mut next,
+            "set lock_timeout = '7s'; select pg_advisory_lock(3)",
+        )
+        .await;
+        next.close().await.unwrap();
+        let mut next = world.connect().await;
+        let left: String = value(&mut next, "show lock_timeout").await;
+        assert_eq!(left, "7s");
+        assert_eq!(world.database.advisory_locks().await.len(), 1);
     });
 }
 
