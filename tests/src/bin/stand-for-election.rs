@@ -18,7 +18,7 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 use sqlock::{
-    Election, Locks, SessionBackend, TellsLoss, Term,
+    Election, FencingToken, Locks, SessionBackend, TellsLoss, Term,
     ttl::{LeaseOptions, TtlOptions},
 };
 use tokio::sync::oneshot;
@@ -81,7 +81,7 @@ async fn stand<B: TellsLoss>(election: Election<B>, notes: File) -> Outcome<()> 
 
 /// Says that it leads, and works.
 async fn lead(term: Term) -> ControlFlow<String> {
-    let token = term.token().map_or(0, |token| token.get());
+    let token = term.token().map_or(0, FencingToken::get);
     if writeln!(io::stdout(), "leading {token}").is_err() {
         return ControlFlow::Break("nobody listens".to_owned());
     }
@@ -106,7 +106,7 @@ fn believe(latest: &Latest, mut notes: File) {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         if let Some((number, term)) = term {
-            let token = term.token().map_or(0, |token| token.get());
+            let token = term.token().map_or(0, FencingToken::get);
             let before = now();
             let leads = term.is_leading();
             let after = now();
