@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{InvalidKey, LockKey, LossCause};
+use crate::{FencingFault, InvalidKey, LockKey, LossCause};
 
 /// A [`std::result::Result`] whose error is [`Error`] unless told otherwise.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -116,6 +116,17 @@ pub enum Error {
         source: BoxError,
     },
 
+    /// Fencing tokens were asked for, and none is to be had. Nothing of this request is held.
+    #[error("{backend}: no fencing token: {fault}")]
+    Fencing {
+        /// The backend's name.
+        backend: &'static str,
+        /// Why, and what to do.
+        fault: FencingFault,
+        /// The error that the server gave, where it gave one.
+        source: Option<BoxError>,
+    },
+
     /// The server broke a deadlock by ending this request. It can be repeated.
     #[error("the server chose this request as the victim of a deadlock")]
     Deadlock {
@@ -187,6 +198,7 @@ impl Error {
             | Self::UnsupportedServer { .. }
             | Self::Standby
             | Self::ShutDown { .. }
+            | Self::Fencing { .. }
             | Self::InvalidOption { .. }
             | Self::Backend { .. } => false,
         }

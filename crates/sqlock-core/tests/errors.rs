@@ -9,7 +9,7 @@
 
 use std::{error::Error as _, time::Duration};
 
-use sqlock_core::{Error, InvalidKey, LockKey, LossCause};
+use sqlock_core::{Error, FencingFault, InvalidKey, LockKey, LossCause};
 
 const SOURCE: &str = "what lies under it";
 
@@ -52,6 +52,11 @@ fn all() -> Vec<Error> {
             source: source(),
         },
         Error::Deadlock { source: source() },
+        Error::Fencing {
+            backend,
+            fault: FencingFault::ReadOnly,
+            source: Some(source()),
+        },
         Error::Unavailable {
             backend,
             source: source(),
@@ -72,6 +77,11 @@ fn all() -> Vec<Error> {
             .into_iter()
             .map(|cause| Error::Lost { key: key(), cause }),
     );
+    errors.extend(faults().into_iter().map(|fault| Error::Fencing {
+        backend,
+        fault,
+        source: None,
+    }));
     errors.extend(invalid().into_iter().map(Error::InvalidKey));
     errors
 }
@@ -90,6 +100,21 @@ fn causes() -> [LossCause; 12] {
         LossCause::Removed,
         LossCause::ShutDown,
         LossCause::OwnerGone,
+    ]
+}
+
+fn faults() -> [FencingFault; 4] {
+    let object = || "\"public\".\"sqlock_fencing\"".to_owned();
+    [
+        FencingFault::Missing { object: object() },
+        FencingFault::Shape {
+            object: object(),
+            difference: "it has no column reserved (bigint)".to_owned(),
+        },
+        FencingFault::Denied {
+            schema: "\"public\"".to_owned(),
+        },
+        FencingFault::Exhausted,
     ]
 }
 
@@ -138,7 +163,7 @@ fn the_source_is_not_repeated() {
             .source()
             .is_some_and(|source| source.to_string() == SOURCE)
     });
-    assert_eq!(sources.count(), 6, "every error with a source tells it");
+    assert_eq!(sources.count(), 7, "every error with a source tells it");
 }
 
 #[test]

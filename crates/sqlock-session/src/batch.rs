@@ -1,6 +1,6 @@
 //! What one statement asks of the server, and what it answers.
 
-use sqlock_core::{AdvisoryId, Mode};
+use sqlock_core::{AdvisoryId, FencingToken, Mode};
 
 /// What is asked about one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,13 @@ pub(crate) enum Step {
     StopWaiting(Waiting),
 }
 
+impl Step {
+    /// Whether somebody can be given the lock after it.
+    pub(crate) fn may_grant(self) -> bool {
+        !matches!(self, Self::Unlock(_) | Self::StopWaiting(_))
+    }
+}
+
 /// What a session holds on the server while it waits for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Waiting {
@@ -27,6 +34,14 @@ pub(crate) struct Waiting {
     pub(crate) slot: bool,
     /// Held exclusively by a writer that waits, so that new readers stay out.
     pub(crate) gate: bool,
+}
+
+impl Outcome {
+    /// Whether the lock is held after `step`, and can be given to somebody.
+    pub(crate) fn grants(&self, step: Step) -> bool {
+        let is_held = matches!(step, Step::LookForWaiter | Step::LookForWriter);
+        step.may_grant() && (is_held || self.done)
+    }
 }
 
 impl Waiting {
@@ -60,6 +75,11 @@ impl Batch {
             .any(|row| matches!(row.step, Step::TryAsWaiter { .. } | Step::StopWaiting(_)))
     }
 
+    /// With rows after which a lock can be handed out.
+    pub(crate) fn may_grant(&self) -> bool {
+        self.rows.iter().any(|row| row.step.may_grant())
+    }
+
     pub(crate) fn has_waiters(&self) -> bool {
         self.rows
             .iter()
@@ -76,4 +96,6 @@ pub(crate) struct Outcome {
     pub(crate) quiet: bool,
     /// Whether the wait slot and the gate were had.
     pub(crate) waiting: Waiting,
+    /// Drawn after the key was taken, or while it is held; where tokens are asked for.
+    pub(crate) token: Option<FencingToken>,
 }

@@ -15,6 +15,7 @@ pub struct SessionHeld {
     pub(crate) grant: u64,
     pub(crate) keys: Arc<[LockKey]>,
     pub(crate) lost: Lost,
+    pub(crate) token: Option<FencingToken>,
     pub(crate) owner: mpsc::UnboundedSender<Command>,
 }
 
@@ -29,7 +30,7 @@ impl Held for SessionHeld {
     }
 
     fn token(&self) -> Option<FencingToken> {
-        None
+        self.token
     }
 
     fn lost(&self) -> Lost {

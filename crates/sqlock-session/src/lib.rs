@@ -37,7 +37,7 @@ pub use backend::SessionBackend;
 pub use held::SessionHeld;
 pub use options::SessionOptions;
 #[doc(no_inline)]
-pub use sqlock_postgres::preflight::Preflight;
+pub use sqlock_postgres::{Fencing, preflight::Preflight};
 
 /// The backend's name in errors and events.
 pub(crate) const BACKEND: &str = "session";

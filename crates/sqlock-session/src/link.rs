@@ -1,12 +1,13 @@
 //! The one connection to the server.
 
 mod open;
+mod tokens;
 
 use std::{collections::HashSet, future::Future, time::Duration};
 
 use sqlock_core::{AdvisoryId, Error, LossCause, Mode};
-use sqlock_postgres::{Failure, ServerFacts};
-use sqlx::{PgPool, Row as _, postgres::PgListener};
+use sqlock_postgres::{Failure, ServerFacts, TokenSource};
+use sqlx::{AssertSqlSafe, PgPool, Row as _, postgres::PgListener};
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
@@ -14,8 +15,9 @@ use crate::{
     batch::{Batch, Outcome},
     notify::{self, CHANNEL},
     server_lock::{HeldOnServer, from_pg_locks},
-    statement::{self, PLAIN, WITH_WAITERS},
+    statement::{self, Fenced, PLAIN, WITH_WAITERS},
 };
+use tokens::Tokens;
 
 /// A session that is open. Dropping it closes the connection: it is never used for anything else.
 ///
@@ -27,6 +29,7 @@ pub(crate) struct Link {
     facts: ServerFacts,
     limit: Duration,
     is_listening: bool,
+    tokens: Option<Tokens>,
     runtime: Handle,
 }
 
@@ -65,6 +68,23 @@ impl Ended {
     }
 }
 
+impl Fault {
+    /// The error for those who asked for a lock, with a token where there is a source of them.
+    pub(crate) fn error(&self, tokens: Option<&TokenSource>) -> Error {
+        match self {
+            Self::Session { failure, .. } => failure.error(),
+            Self::Statement(failure) => statement_error(failure, tokens),
+        }
+    }
+}
+
+pub(crate) fn statement_error(failure: &Failure, tokens: Option<&TokenSource>) -> Error {
+    match tokens {
+        Some(tokens) => tokens.error(BACKEND, "acquire", failure),
+        None => failure.error(BACKEND, "acquire"),
+    }
+}
+
 impl Link {
     pub(crate) fn facts(&self) -> ServerFacts {
         self.facts
@@ -76,19 +96,25 @@ impl Link {
 
     /// Asks for everything in `batch`, in one statement.
     pub(crate) async fn ask(&mut self, batch: &Batch) -> Result<Vec<Outcome>, Fault> {
+        // a batch that only frees locks must not depend on whether tokens can be drawn
+        let tokens = self.tokens.as_ref().filter(|_| batch.may_grant());
+        let fenced = match tokens {
+            Some(_) => Fenced::Yes,
+            None => Fenced::No,
+        };
         let (codes, (keys, slots)): (Vec<i16>, (Vec<i64>, Vec<i32>)) = batch
             .rows
             .iter()
-            .map(statement::encode)
+            .map(|row| statement::encode(row, fenced))
             .map(|(code, key, slot)| (code, (key, slot)))
             .unzip();
-        let text = if batch.is_plain() {
-            PLAIN
-        } else {
-            WITH_WAITERS
+        let query = match tokens {
+            Some(tokens) => sqlx::query(AssertSqlSafe(tokens.statement())),
+            None if batch.is_plain() => sqlx::query(PLAIN),
+            None => sqlx::query(WITH_WAITERS),
         };
         let limit = self.limit;
-        let query = sqlx::query(text).bind(codes).bind(keys).bind(slots);
+        let query = query.bind(codes).bind(keys).bind(slots);
         let rows = bounded(limit, query.fetch_all(self.listener()?)).await?;
         let answers: Vec<_> = rows
             .iter()
@@ -102,10 +128,14 @@ impl Link {
                 batch.rows.len()
             ))));
         }
-        answers
+        let mut outcomes = answers
             .into_iter()
             .map(|(pid, outcome)| self.same_session(pid).map(|()| outcome))
-            .collect()
+            .collect::<Result<Vec<_>, _>>()?;
+        if fenced == Fenced::Yes {
+            self.draw_missing(batch, &mut outcomes).await?;
+        }
+        Ok(outcomes)
     }
 
     /// Asks whether the server is still there.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use sqlock_core::{Error, Result};
-use sqlock_postgres::{connect_options, plain_options, preflight::Preflight};
+use sqlock_postgres::{Fencing, connect_options, plain_options, preflight::Preflight};
 use sqlx::postgres::PgConnectOptions;
 
 use crate::SessionBackend;
@@ -30,6 +30,7 @@ pub struct SessionOptions {
     pub(crate) heartbeat: Heartbeat,
     pub(crate) timing: Timing,
     pub(crate) preflight: Preflight,
+    pub(crate) fencing: Option<Fencing>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +69,7 @@ impl Default for SessionOptions {
                 look_again: Duration::from_millis(5),
             },
             preflight: Preflight::Check,
+            fencing: None,
         }
     }
 }
@@ -151,6 +153,22 @@ impl SessionOptions {
         self
     }
 
+    /// Gives every lock a fencing token. The default is none: `guard.token()` is `None`.
+    ///
+    /// Its tables must be there, by [`Fencing::create`] or the shipped SQL. A token is drawn in the
+    /// statement that takes the lock, and where tasks of this process pass a lock on, in one that
+    /// they would do without otherwise.
+    ///
+    /// A shared lock has a token too: above those of all exclusive holders before it, and below those
+    /// of all after it. Shared holders that overlap are in no order among themselves, and those of one
+    /// process may have the same.
+    ///
+    /// Where no token is to be had the lock is not held, and the error is [`Error::Fencing`].
+    pub fn fencing(mut self, fencing: Fencing) -> Self {
+        self.fencing = Some(fencing);
+        self
+    }
+
     /// Connects to the server of this URL, `postgres://user:password@host:port/database`.
     ///
     /// # Errors
@@ -158,8 +176,9 @@ impl SessionOptions {
     /// [`Error::InvalidOption`] where the URL or another option cannot be,
     /// [`Error::Unavailable`] where the server cannot be reached, [`Error::Standby`] where it is
     /// a standby, [`Error::PoolerRefused`] where a transaction pooler is in between,
-    /// [`Error::UnsupportedServer`] where the server has no real advisory locks, and
-    /// [`Error::Backend`] where it refuses the connection.
+    /// [`Error::UnsupportedServer`] where the server has no real advisory locks, [`Error::Fencing`]
+    /// where tokens are asked for and cannot be had, and [`Error::Backend`] where it refuses the
+    /// connection.
     ///
     /// # Cancel safety
     ///

@@ -18,10 +18,11 @@ use crate::{
     BACKEND,
     command::Command,
     inspect,
-    link::{Fault, Link},
+    link::{Fault, Link, statement_error},
     options::SessionOptions,
     outage::Outage,
     reconnect::Reconnect,
+    statement::Fenced,
     table::{Table, Work},
 };
 
@@ -54,6 +55,13 @@ enum Event {
     Due,
 }
 
+fn handing_out(options: &SessionOptions) -> Fenced {
+    match options.fencing {
+        Some(_) => Fenced::Yes,
+        None => Fenced::No,
+    }
+}
+
 impl Owner {
     /// Starts the task, on the runtime that is current.
     pub(crate) fn spawn(
@@ -64,7 +72,7 @@ impl Owner {
     ) -> mpsc::UnboundedSender<Command> {
         let (sender, commands) = mpsc::unbounded_channel();
         let mut owner = Self {
-            table: Table::new(sender.downgrade(), options.timing),
+            table: Table::new(sender.downgrade(), options.timing, handing_out(&options)),
             reconnect: Reconnect::new(options.reconnect_limit),
             outage,
             options,
@@ -221,7 +229,6 @@ impl Owner {
                 }
             }
             Err(Fault::Statement(failure)) => {
-                self.failures += 1;
                 self.recover(work, &failure).await;
             }
             Err(fault) => self.give_up_session(fault, Some(work)),
@@ -230,8 +237,13 @@ impl Owner {
 
     /// A statement failed, having done some of its work: the server says what is held.
     async fn recover(&mut self, work: Work, failure: &Failure) {
-        let error = || failure.error(BACKEND, "acquire");
         let Some(link) = &mut self.link else { return };
+        let tokens = link.token_source().cloned();
+        let error = || statement_error(failure, tokens.as_ref());
+        // tables of tokens that were dropped are no reason to give up the locks that are held
+        if !matches!(error(), Error::Fencing { .. }) {
+            self.failures += 1;
+        }
         if self.failures >= MAX_FAILURES {
             return self.end_session(&LossCause::Undetermined, Some(work), error);
         }

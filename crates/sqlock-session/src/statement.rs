@@ -5,6 +5,7 @@
 //! rests on that; the conformance suite would show if it were not so.
 
 use sqlock_core::{AdvisoryId, Mode};
+use sqlock_postgres::{TokenKind, TokenSource};
 use sqlx::{Row as _, postgres::PgRow};
 
 use crate::{
@@ -14,10 +15,11 @@ use crate::{
 
 /// Codes: 0 to 3 unlock, 4 to 7 try, 8 and 9 look for waiters and writers, 10 stop waiting. Added
 /// to those of unlock and try: 1 for shared, 2 for a pair. 16 and 32: the slot and the gate are
-/// held (10: are to be given back). 64: as a waiter. A pair is packed into `k`.
+/// held (10: are to be given back). 64: as a waiter. 128: with a token. A pair is packed into `k`.
 const HAS_SLOT: i16 = 16;
 const HAS_GATE: i16 = 32;
 const AS_WAITER: i16 = 64;
+const WITH_TOKEN: i16 = 128;
 
 macro_rules! key_functions {
     () => {
@@ -53,15 +55,19 @@ pub(crate) const PLAIN: &str = concat!(
     " from unnest($1::smallint[], $2::bigint[], $3::int[]) as t(o, k, h)"
 );
 
-/// All of them. A waiter that is granted the key gives back its slot and gate in the same row.
-/// (`case`, since the order of `and` and `or` is not promised.)
-pub(crate) const WITH_WAITERS: &str = concat!(
-    "select pg_backend_pid(), done, quiet,
-       case when slot and done and o & 64 <> 0
-            then not pg_advisory_unlock_shared(1936813056, h) else slot end,
+macro_rules! waiting_columns {
+    () => {
+        "case when slot and done and o & 64 <> 0
+            then not pg_advisory_unlock_shared(1936813056, h) else slot end as slot,
        case when gate and done and o & 64 <> 0
-            then not pg_advisory_unlock(1936813057, h) else gate end
-     from (select o, h,
+            then not pg_advisory_unlock(1936813057, h) else gate end as gate"
+    };
+}
+
+macro_rules! all_steps {
+    () => {
+        concat!(
+            "(select o, h, i,
        case when o & 15 = 10 and o & 16 <> 0 then not pg_advisory_unlock_shared(1936813056, h)
             when o & 64 = 0 then false
             when o & 16 <> 0 then true
@@ -70,15 +76,57 @@ pub(crate) const WITH_WAITERS: &str = concat!(
             when o & 64 = 0 or o & 1 = 1 then false
             when o & 32 <> 0 then true
             else pg_try_advisory_lock(1936813057, h) end as gate, ",
-    key_functions!(),
-    " as done, ",
-    looks!(),
-    " as quiet
-     from unnest($1::smallint[], $2::bigint[], $3::int[]) as t(o, k, h) offset 0) as s"
+            key_functions!(),
+            " as done, ",
+            looks!(),
+            " as quiet
+     from unnest($1::smallint[], $2::bigint[], $3::int[]) with ordinality as t(o, k, h, i)
+     offset 0) as s"
+        )
+    };
+}
+
+/// All of them. A waiter that is granted the key gives back its slot and gate in the same row.
+/// (`case`, since the order of `and` and `or` is not promised.)
+pub(crate) const WITH_WAITERS: &str = concat!(
+    "select pg_backend_pid(), done, quiet, ",
+    waiting_columns!(),
+    " from ",
+    all_steps!()
 );
 
+/// A lock is held after the row, and somebody can be given it: a token is drawn then, and not
+/// before.
+const DRAWS: &str = "o & 128 <> 0 and (o & 15 in (8, 9) or done)";
+
+/// All of them, and a token for each lock that is held after its row.
+pub(crate) fn with_tokens(tokens: &TokenSource) -> String {
+    let (waiting, steps) = (waiting_columns!(), all_steps!());
+    match tokens.kind() {
+        TokenKind::Sequence => format!(
+            "select pg_backend_pid(), done, quiet, {waiting},
+               case when {DRAWS} then {} end, {} from {steps}",
+            tokens.next_token(),
+            tokens.up_to()
+        ),
+        // the row is written when all locks have been tried, once for all of them
+        _ => format!(
+            "with t as materialized (
+               select i, done, quiet, {waiting}, ({DRAWS}) is true as draws from {steps}),
+             n as materialized (select count(*) filter (where draws) as n from t),
+             u as ({})
+             select pg_backend_pid(), done, quiet, slot, gate,
+               case when draws then
+                 (select reserved from u) - (select n from n) + sum(draws::int) over (order by i)
+               end, (select reserved from u)
+             from t order by i",
+            tokens.advance_row()
+        ),
+    }
+}
+
 /// The three parameters of a row.
-pub(crate) fn encode(row: &Row) -> (i16, i64, i32) {
+pub(crate) fn encode(row: &Row, fenced: Fenced) -> (i16, i64, i32) {
     let mode = |mode: Mode| i16::from(mode == Mode::Shared);
     let pair = match row.id {
         AdvisoryId::Bigint(_) => 0,
@@ -94,7 +142,18 @@ pub(crate) fn encode(row: &Row) -> (i16, i64, i32) {
         Step::StopWaiting(waiting) => 10 + flags(waiting),
         Step::TryAsWaiter { mode: m, waiting } => 4 + pair + mode(m) + AS_WAITER + flags(waiting),
     };
-    (code, row.id.packed(), row.id.slot().0)
+    let with_token = match fenced {
+        Fenced::Yes if row.step.may_grant() => WITH_TOKEN,
+        _ => 0,
+    };
+    (code + with_token, row.id.packed(), row.id.slot().0)
+}
+
+/// Whether tokens are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fenced {
+    Yes,
+    No,
 }
 
 /// The server process that answered, and its answer.
@@ -112,6 +171,11 @@ pub(crate) fn decode(row: &PgRow) -> sqlx::Result<(i32, Outcome)> {
         done: flag(1)?,
         quiet: flag(2)?,
         waiting,
+        token: if row.len() > 5 {
+            TokenSource::token(row, 5)?
+        } else {
+            None
+        },
     };
     Ok((row.try_get(0)?, outcome))
 }
@@ -145,7 +209,8 @@ mod tests {
             },
             Step::StopWaiting(waiting),
         ];
-        let codes = steps.map(|step| encode(&Row { id, step }).0);
-        assert_eq!(codes, [3, 7, 118, 58]);
+        let codes = |fenced| steps.map(|step| encode(&Row { id, step }, fenced).0);
+        assert_eq!(codes(Fenced::No), [3, 7, 118, 58]);
+        assert_eq!(codes(Fenced::Yes), [3, 135, 246, 58]);
     }
 }

@@ -6,7 +6,9 @@
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use rand::Rng;
-use sqlock_core::{Error, LockGuard, Request, Result};
+use sqlock_core::{Error, FencingToken, LockGuard, Request, Result};
+use sqlock_postgres::TokenKind;
+use sqlx::{Postgres, Transaction};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
@@ -15,8 +17,9 @@ use tokio::{
 use crate::{
     BACKEND, XactHeld,
     progress::{Progress, State},
-    source::{Failed, Permit, Source},
+    source::{Failed, Permit, Source, Tried},
     statement::Sentinel,
+    tokens::Tokens,
 };
 
 pub(crate) type Granted = Option<LockGuard<XactHeld>>;
@@ -100,6 +103,24 @@ impl Acquire {
     }
 }
 
+/// A transaction that has the lock.
+pub(crate) struct Taken {
+    pub(crate) transaction: Transaction<'static, Postgres>,
+    pub(crate) token: Option<FencingToken>,
+}
+
+async fn refused(
+    transaction: Transaction<'static, Postgres>,
+    tried: Tried,
+) -> Result<Option<Taken>, Failed> {
+    if tried == Tried::Standby {
+        return Err(Failed::Finally(Error::Standby));
+    }
+    // confirmed, so that a pooler has its connection back while we wait
+    transaction.rollback().await.map_err(Failed::of)?;
+    Ok(None)
+}
+
 impl Source {
     /// One transaction, which is given back where the lock is refused.
     async fn try_once(
@@ -111,17 +132,70 @@ impl Source {
         if self.register.is_shut_down() {
             return Err(Failed::Finally(Error::ShutDown { backend: BACKEND }));
         }
-        let mut transaction = self.begin().await?;
-        progress.set(State::Asked);
         let sentinel = Sentinel::random();
-        let sql = sentinel.try_all(request.keys(), request.mode());
-        if !self.is_taken(&mut transaction, sql).await? {
-            // confirmed, so that a pooler has its connection back while we wait
-            transaction.rollback().await.map_err(Failed::of)?;
+        let taken = match &self.tokens {
+            None => self.take(request, &sentinel, progress).await?,
+            Some(tokens) => {
+                let taken = self.take_fenced(request, &sentinel, progress, tokens);
+                taken.await?
+            }
+        };
+        let Some(taken) = taken else {
             return Ok(None);
-        }
-        let held = XactHeld::new(transaction, sentinel, request, &self.register, permit);
+        };
+        let held = XactHeld::new(taken, sentinel, request, &self.register, permit);
         let held = held.ok_or(Failed::Finally(Error::ShutDown { backend: BACKEND }))?;
         Ok(Some(LockGuard::arm(held)))
+    }
+
+    async fn take(
+        &self,
+        request: &Request,
+        sentinel: &Sentinel,
+        progress: &Progress,
+    ) -> Result<Option<Taken>, Failed> {
+        let mut transaction = self.begin().await?;
+        progress.set(State::Asked);
+        let sql = sentinel.try_all(request.keys(), request.mode());
+        let tried = self.tried(&mut transaction, sql).await;
+        match tried.map_err(Failed::of)? {
+            Tried::Taken(token) => Ok(Some(Taken { transaction, token })),
+            other => refused(transaction, other).await,
+        }
+    }
+
+    async fn take_fenced(
+        &self,
+        request: &Request,
+        sentinel: &Sentinel,
+        progress: &Progress,
+        tokens: &Tokens,
+    ) -> Result<Option<Taken>, Failed> {
+        let source = tokens.source(&self.pool).await?;
+        let (keys, mode) = (request.keys(), request.mode());
+        if source.kind() == TokenKind::Row {
+            let taken = self.take(request, sentinel, progress).await?;
+            let Some(Taken { transaction, .. }) = taken else {
+                return Ok(None);
+            };
+            let token = Some(tokens.draw_from_row(&source, &self.pool).await?);
+            return Ok(Some(Taken { transaction, token }));
+        }
+        for _ in 0..2 {
+            let mut transaction = self.begin().await?;
+            progress.set(State::Asked);
+            let sql = sentinel.try_all_with_token(keys, mode, &source);
+            let tried = self.tried(&mut transaction, sql).await;
+            match tried.map_err(|error| tokens.failed(&source, error))? {
+                // the base is gone since we looked, or used up
+                Tried::Taken(None) => {
+                    transaction.rollback().await.map_err(Failed::of)?;
+                    tokens.raise(&source, &self.pool).await?;
+                }
+                Tried::Taken(token) => return Ok(Some(Taken { transaction, token })),
+                other => return refused(transaction, other).await,
+            }
+        }
+        Err(tokens.nothing_drawn(&source))
     }
 }

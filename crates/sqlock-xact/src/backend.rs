@@ -60,7 +60,7 @@ impl XactBackend {
 
     pub(crate) fn open(pool: PgPool, options: XactOptions) -> Self {
         Self {
-            source: Arc::new(Source::new(pool, options.preflight)),
+            source: Arc::new(Source::new(pool, &options)),
             options,
         }
     }

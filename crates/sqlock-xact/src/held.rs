@@ -9,7 +9,9 @@ use sqlx::{AssertSqlSafe, Either, PgConnection, Postgres, Transaction};
 use tokio::runtime::Handle;
 
 use crate::{
-    BACKEND, ending,
+    BACKEND,
+    acquire::Taken,
+    ending,
     outcome::{Stage, has_failed_before, of_commit, of_probe},
     register::{Place, Register},
     source::Permit,
@@ -26,6 +28,7 @@ use crate::{
 pub struct XactHeld {
     /// `None` once it has ended.
     transaction: Option<Transaction<'static, Postgres>>,
+    token: Option<FencingToken>,
     sentinel: Sentinel,
     keys: Arc<[LockKey]>,
     lost: Lost,
@@ -39,7 +42,7 @@ impl XactHeld {
     ///
     /// `None` after a shut-down.
     pub(crate) fn new(
-        transaction: Transaction<'static, Postgres>,
+        taken: Taken,
         sentinel: Sentinel,
         request: &Request,
         register: &Register,
@@ -48,7 +51,8 @@ impl XactHeld {
         let (sender, lost) = LostSender::new(BACKEND, request);
         let place = register.enter(sender)?;
         Some(Self {
-            transaction: Some(transaction),
+            transaction: Some(taken.transaction),
+            token: taken.token,
             sentinel,
             keys: Arc::clone(request.keys()),
             lost,
@@ -141,7 +145,7 @@ impl Held for XactHeld {
     }
 
     fn token(&self) -> Option<FencingToken> {
-        None
+        self.token
     }
 
     /// Fires when a probe or a commit finds out: nothing reads the connection in between.

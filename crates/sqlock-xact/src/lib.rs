@@ -43,6 +43,7 @@ mod progress;
 mod register;
 mod source;
 mod statement;
+mod tokens;
 
 pub use backend::XactBackend;
 pub use held::XactHeld;
@@ -52,7 +53,7 @@ pub use lock_in::{
 };
 pub use options::XactOptions;
 #[doc(no_inline)]
-pub use sqlock_postgres::preflight::Preflight;
+pub use sqlock_postgres::{Fencing, preflight::Preflight};
 
 /// The backend's name in errors and events.
 pub(crate) const BACKEND: &str = "xact";

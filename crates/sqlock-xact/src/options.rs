@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sqlock_postgres::preflight::Preflight;
+use sqlock_postgres::{Fencing, preflight::Preflight};
 use sqlx::PgPool;
 
 use crate::XactBackend;
@@ -21,6 +21,7 @@ use crate::XactBackend;
 pub struct XactOptions {
     pub(crate) poll: Duration,
     pub(crate) preflight: Preflight,
+    pub(crate) fencing: Option<Fencing>,
 }
 
 impl Default for XactOptions {
@@ -28,6 +29,7 @@ impl Default for XactOptions {
         Self {
             poll: Duration::from_millis(500),
             preflight: Preflight::Check,
+            fencing: None,
         }
     }
 }
@@ -52,6 +54,24 @@ impl XactOptions {
     /// A standby is refused in any case, at every try: the pool may come to one later.
     pub fn preflight(mut self, preflight: Preflight) -> Self {
         self.preflight = preflight;
+        self
+    }
+
+    /// Gives every lock a fencing token. The default is none: `guard.token()` is `None`.
+    ///
+    /// Its tables must be there, by [`Fencing::create`] or the shipped SQL. A token is drawn in the
+    /// statement that takes the lock, and does not go back with the transaction. Before PostgreSQL 15
+    /// that takes a round trip and a commit, on one connection that the backend makes for it, with the
+    /// pool's options.
+    ///
+    /// A shared lock has a token too: above those of all exclusive holders before it, and below those
+    /// of all after it.
+    ///
+    /// Where no token is to be had the lock is not held, and the error is
+    /// [`Error::Fencing`](sqlock_core::Error::Fencing). The tables are looked at by the first lock.
+    /// [`LockIn`](crate::LockIn) draws none.
+    pub fn fencing(mut self, fencing: Fencing) -> Self {
+        self.fencing = Some(fencing);
         self
     }
 

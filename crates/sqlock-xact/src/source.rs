@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use sqlock_core::{Deadline, Error, Result};
-use sqlock_postgres::preflight::{Preflight, transaction_locks};
+use sqlock_core::{Deadline, Error, FencingToken, Result};
+use sqlock_postgres::{
+    TokenSource,
+    preflight::{Preflight, transaction_locks},
+};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, Transaction};
 use tokio::{
     sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
@@ -11,10 +14,11 @@ use tokio::{
 };
 
 use crate::{
-    BACKEND,
+    BACKEND, XactOptions,
     outcome::{no_connection, of_acquire},
     register::Register,
     statement::{BEGIN, STANDBY, TAKEN, only},
+    tokens::Tokens,
 };
 
 /// The right to one of the pool's connections, until it is given back.
@@ -32,6 +36,17 @@ pub(crate) struct Source {
     preflight: Preflight,
     was_looked_at: OnceCell<()>,
     permits: Arc<Semaphore>,
+    pub(crate) tokens: Option<Tokens>,
+}
+
+/// What came of a try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tried {
+    /// With the token that the statement drew, where it did.
+    Taken(Option<FencingToken>),
+    Refused,
+    /// A standby's locks are its own.
+    Standby,
 }
 
 /// Why an attempt failed.
@@ -44,15 +59,16 @@ pub(crate) enum Failed {
 }
 
 impl Source {
-    pub(crate) fn new(pool: PgPool, preflight: Preflight) -> Self {
+    pub(crate) fn new(pool: PgPool, options: &XactOptions) -> Self {
         let connections = usize::try_from(pool.options().get_max_connections());
         let permits = connections.unwrap_or(Semaphore::MAX_PERMITS);
         Self {
             pool,
             register: Register::default(),
-            preflight,
+            preflight: options.preflight,
             was_looked_at: OnceCell::new(),
             permits: Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS))),
+            tokens: options.fencing.clone().map(Tokens::new),
         }
     }
 
@@ -79,20 +95,22 @@ impl Source {
         begun.map_err(|error| self.failed(error))
     }
 
-    /// Whether the statement, which tries, was granted all that it asks for.
-    pub(crate) async fn is_taken(
+    /// What the statement, which tries, was granted: all that it asks for, or nothing.
+    pub(crate) async fn tried(
         &self,
         transaction: &mut Transaction<'static, Postgres>,
         sql: String,
-    ) -> Result<bool, Failed> {
+    ) -> sqlx::Result<Tried> {
         let rows = sqlx::raw_sql(AssertSqlSafe(sql))
             .fetch_all(&mut **transaction)
-            .await;
-        let status = rows.and_then(only).and_then(|row| row.try_get::<i32, _>(1));
-        match status.map_err(Failed::of)? {
-            STANDBY => Err(Failed::Finally(Error::Standby)),
-            status => Ok(status == TAKEN),
-        }
+            .await?;
+        let row = only(rows)?;
+        Ok(match row.try_get::<i32, _>(1)? {
+            STANDBY => Tried::Standby,
+            TAKEN if row.len() > 2 => Tried::Taken(TokenSource::token(&row, 2)?),
+            TAKEN => Tried::Taken(None),
+            _ => Tried::Refused,
+        })
     }
 
     async fn look(&self) -> Result<(), Failed> {
@@ -118,7 +136,13 @@ impl Source {
 
 impl Failed {
     pub(crate) fn of(error: sqlx::Error) -> Self {
-        match of_acquire(error) {
+        Self::from(of_acquire(error))
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        match error {
             error @ Error::Unavailable { .. } => Self::ForNow(error),
             error => Self::Finally(error),
         }

@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use sqlock_core::{AdvisoryId, LockKey, Mode};
+use sqlock_postgres::TokenSource;
 use sqlx::postgres::PgRow;
 
 /// `begin_with` and not a statement of our own, so that sqlx knows of the transaction, and makes a
@@ -40,6 +41,23 @@ impl Sentinel {
         push_tries(&mut sql, keys, mode, 1);
         write!(sql, "else {TAKEN} end").ok();
         sql
+    }
+
+    /// The same, and with what [`TokenSource::token`] reads: drawn where all keys are had.
+    pub(crate) fn try_all_with_token(
+        &self,
+        keys: &[LockKey],
+        mode: Mode,
+        tokens: &TokenSource,
+    ) -> String {
+        format!(
+            "select s.guard, s.status, \
+             case when s.status operator(pg_catalog.=) {TAKEN} then {} end, {} \
+             from ({} offset 0) as s(guard, status)",
+            tokens.next_token(),
+            tokens.up_to(),
+            self.try_all(keys, mode)
+        )
     }
 
     /// Fails by a division by zero where the transaction is another, and otherwise commits. What

@@ -3,10 +3,10 @@
 
 pub use sqlock_core::{
     AdvisoryId, BoxError, BoxHeld, Deadline, DynBackend, DynSharedBackend, Election, ElectionWatch,
-    Error, Expiry, FencingToken, Health, Held, Holder, InspectBackend, IntoLockKey, IntoLockKeys,
-    InvalidKey, KeyVisibility, LeaseBackend, LeaseTerms, Leased, Lock, LockBackend, LockGuard,
-    LockKey, Locks, LocksBuilder, LossCause, Lost, LostSender, Mode, QueueBackend, Queued,
-    RESERVED_PAIR_CLASSES, ReadGuard, ReadWrite, Request, Result, Semaphore, SharedBackend,
+    Error, Expiry, FencingFault, FencingToken, Health, Held, Holder, InspectBackend, IntoLockKey,
+    IntoLockKeys, InvalidKey, KeyVisibility, LeaseBackend, LeaseTerms, Leased, Lock, LockBackend,
+    LockGuard, LockKey, Locks, LocksBuilder, LossCause, Lost, LostSender, Mode, QueueBackend,
+    Queued, RESERVED_PAIR_CLASSES, ReadGuard, ReadWrite, Request, Result, Semaphore, SharedBackend,
     Standing, TellsLoss, Term, Transactional, Wait, Whose, WriteGuard, WritersFirst,
 };
 
@@ -32,7 +32,7 @@ pub mod neighbours {
 #[cfg(feature = "session")]
 #[cfg_attr(docsrs, doc(cfg(feature = "session")))]
 pub mod session {
-    pub use sqlock_session::{Preflight, SessionBackend, SessionHeld, SessionOptions};
+    pub use sqlock_session::{Fencing, Preflight, SessionBackend, SessionHeld, SessionOptions};
 }
 
 /// Leases in a table of PostgreSQL, with fencing tokens.
@@ -57,9 +57,9 @@ pub mod sqlite {
 #[cfg_attr(docsrs, doc(cfg(feature = "xact")))]
 pub mod xact {
     pub use sqlock_xact::{
-        LockIn, Preflight, XactBackend, XactHeld, XactOptions, lock_all_in, lock_all_shared_in,
-        lock_in, lock_shared_in, try_lock_all_in, try_lock_all_shared_in, try_lock_in,
-        try_lock_shared_in,
+        Fencing, LockIn, Preflight, XactBackend, XactHeld, XactOptions, lock_all_in,
+        lock_all_shared_in, lock_in, lock_shared_in, try_lock_all_in, try_lock_all_shared_in,
+        try_lock_in, try_lock_shared_in,
     };
 }
 

@@ -52,10 +52,14 @@ impl Link {
         options: &SessionOptions,
         connect: &PgConnectOptions,
     ) -> Result<Self, Error> {
-        let link = in_time(options, Self::listen_on_pool(options, connect)).await?;
+        let mut link = in_time(options, Self::listen_on_pool(options, connect)).await?;
         // through a balancer this may be another server than the one that was looked at
         if link.facts.is_standby {
             return Err(Error::Standby);
+        }
+        if let Some(fencing) = &options.fencing {
+            let prepared = timeout(options.connect_timeout, link.prepare_tokens(fencing)).await;
+            prepared.map_err(|_| preflight::too_late(options))??;
         }
         Ok(link)
     }
@@ -83,6 +87,7 @@ impl Link {
             facts,
             limit: options.heartbeat.limit,
             is_listening: false,
+            tokens: None,
             runtime: Handle::current(),
         })
     }

@@ -94,9 +94,10 @@ impl Table {
             };
             let wants_one_key = next.wants_one_key();
             match entry.fresh_look(now, self.timing.look_again) {
-                Some(Finding::Quiet) if wants_one_key => break,
-                Some(Finding::Quiet) => {}
-                None | Some(Finding::NoWriter) if self.affords(1, work) => {
+                Some(Finding::Quiet) if wants_one_key && lock.has_token(self.fenced) => break,
+                Some(Finding::Quiet) if !wants_one_key => {}
+                // where the last holder has the token, the look draws another
+                None | Some(Finding::Quiet | Finding::NoWriter) if self.affords(1, work) => {
                     return Some(Step::LookForWaiter);
                 }
                 _ => return Some(Step::Unlock(lock.mode)),
@@ -229,12 +230,10 @@ impl Table {
         let Some(waiter) = entry.queue.pop_front() else {
             return false;
         };
-        let granted = self.grant(waiter);
-        let holders = entry.held.map_or(0, |lock| lock.holders);
-        entry.held = Some(ServerLock {
-            mode,
-            holders: holders + u32::from(granted),
-        });
+        let lock = entry.held.get_or_insert(ServerLock::new(mode, None));
+        let granted = self.grant(waiter, lock.use_token());
+        lock.mode = mode;
+        lock.holders += u32::from(granted);
         granted
     }
 

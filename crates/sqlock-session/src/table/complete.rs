@@ -1,6 +1,6 @@
 //! What the server's answers mean.
 
-use sqlock_core::{AdvisoryId, Mode};
+use sqlock_core::{AdvisoryId, FencingToken, Mode};
 use tokio::time::Instant;
 
 use super::{
@@ -64,6 +64,7 @@ impl Table {
             }
             Step::LookForWaiter | Step::LookForWriter => {
                 entry.saw(found(row.step, outcome), now);
+                entry.drew(outcome.token);
             }
             Step::StopWaiting(given_back) => {
                 entry.waiting.slot &= !given_back.slot;
@@ -74,7 +75,7 @@ impl Table {
                 }
             }
             Step::Try(mode) | Step::TryAsWaiter { mode, .. } if outcome.done => {
-                entry.won(row.step, mode);
+                entry.won(row.step, mode, outcome.token);
                 self.won(entry, row.id, mode, now);
             }
             Step::Try(mode) => refused(entry, mode),
@@ -148,13 +149,19 @@ fn refused(entry: &mut Entry, mode: Mode) {
 
 impl Entry {
     /// The session holds the key now. A waiter has given back what it took to wait.
-    pub(super) fn won(&mut self, step: Step, mode: Mode) {
-        self.held = Some(ServerLock { mode, holders: 0 });
+    pub(super) fn won(&mut self, step: Step, mode: Mode, token: Option<FencingToken>) {
+        self.held = Some(ServerLock::new(mode, token));
         if matches!(step, Step::TryAsWaiter { .. }) {
             self.waiting = Waiting::default();
         }
         self.refused = false;
         self.asleep = false;
         self.slot_misses = 0;
+    }
+
+    pub(super) fn drew(&mut self, token: Option<FencingToken>) {
+        if let Some(lock) = &mut self.held {
+            lock.drew(token);
+        }
     }
 }

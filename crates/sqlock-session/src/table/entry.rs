@@ -1,11 +1,12 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use sqlock_core::{Mode, Request};
+use sqlock_core::{FencingToken, Mode, Request};
 use tokio::time::Instant;
 
 use crate::{
     batch::Waiting,
     command::{Answer, Asked, Receipt},
+    statement::Fenced,
 };
 
 /// One key, as far as this process is concerned with it.
@@ -40,6 +41,53 @@ pub(crate) struct Entry {
 pub(crate) struct ServerLock {
     pub(crate) mode: Mode,
     pub(crate) holders: u32,
+    pub(crate) token: Option<Token>,
+}
+
+/// Drawn since the session has the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) value: FencingToken,
+    /// A holder has it, or had it.
+    pub(crate) is_used: bool,
+}
+
+impl ServerLock {
+    /// Held by nobody of this process yet.
+    pub(crate) fn new(mode: Mode, token: Option<FencingToken>) -> Self {
+        let mut lock = Self {
+            mode,
+            holders: 0,
+            token: None,
+        };
+        lock.drew(token);
+        lock
+    }
+
+    pub(crate) fn drew(&mut self, token: Option<FencingToken>) {
+        if let Some(value) = token {
+            self.token = Some(Token {
+                value,
+                is_used: false,
+            });
+        }
+    }
+
+    /// Whether one more holder can have a token. Those who share a lock may share it too: no exclusive
+    /// holder comes between them.
+    pub(crate) fn has_token(&self, fenced: Fenced) -> bool {
+        match (fenced, self.token) {
+            (Fenced::No, _) => true,
+            (Fenced::Yes, None) => false,
+            (Fenced::Yes, Some(token)) => self.mode == Mode::Shared || !token.is_used,
+        }
+    }
+
+    pub(crate) fn use_token(&mut self) -> Option<FencingToken> {
+        let token = self.token.as_mut()?;
+        token.is_used = true;
+        Some(token.value)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -184,7 +184,7 @@ fn correct(entry: &mut Entry, row: &Row, on_server: &HashSet<HeldOnServer>, now:
         }
         Step::LookForWriter => entry.look = None,
         Step::Try(mode) | Step::TryAsWaiter { mode, .. } => {
-            entry.held = holds(row.id, mode).then_some(ServerLock { mode, holders: 0 });
+            entry.held = holds(row.id, mode).then(|| ServerLock::new(mode, None));
         }
         Step::StopWaiting(_) => {}
     }

@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-use sqlock_core::{AdvisoryId, Error, LockGuard, LockKey, LostSender, Request};
+use sqlock_core::{AdvisoryId, Error, FencingToken, LockGuard, LockKey, LostSender, Request};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
     batch::{Batch, Row},
     command::{Asked, Command, Receipt},
     options::Timing,
+    statement::Fenced,
 };
 use entry::{Entry, Waiter};
 pub(crate) use loss::Whom;
@@ -35,6 +36,7 @@ pub(crate) struct Table {
     /// Weak, or the owner would keep itself alive.
     owner: mpsc::WeakUnboundedSender<Command>,
     timing: Timing,
+    fenced: Fenced,
     budget: usize,
     entries: HashMap<AdvisoryId, Entry>,
     grants: HashMap<u64, Grant>,
@@ -91,10 +93,15 @@ pub(crate) struct Work {
 }
 
 impl Table {
-    pub(crate) fn new(owner: mpsc::WeakUnboundedSender<Command>, timing: Timing) -> Self {
+    pub(crate) fn new(
+        owner: mpsc::WeakUnboundedSender<Command>,
+        timing: Timing,
+        fenced: Fenced,
+    ) -> Self {
         Self {
             owner,
             timing,
+            fenced,
             budget: usize::MAX,
             entries: HashMap::new(),
             grants: HashMap::new(),
@@ -209,7 +216,7 @@ impl Table {
 
     /// Answers `waiter` with a guard. `false` where all handles are gone, and with them the use of
     /// a lock. A caller who has gone away drops the guard, whose release comes back as a command.
-    fn grant(&mut self, waiter: Waiter) -> bool {
+    fn grant(&mut self, waiter: Waiter, token: Option<FencingToken>) -> bool {
         let Some(owner) = self.owner.upgrade() else {
             return false;
         };
@@ -227,6 +234,7 @@ impl Table {
             grant: self.next_grant,
             keys,
             lost,
+            token,
             owner,
         });
         waiter.answer.send(Ok(Some(guard))).ok();

@@ -171,7 +171,13 @@ impl Table {
             return self.wait_for(missing, waiter, rests, now);
         }
         let keys = Arc::clone(waiter.request.keys());
-        if !self.grant(waiter) {
+        // all of them were drawn since the last holder of any of the keys
+        let held = keys.iter().filter_map(|key| {
+            let lock = self.entries.get_mut(&key.id())?.held.as_mut()?;
+            lock.use_token()
+        });
+        let token = held.max();
+        if !self.grant(waiter, token) {
             return;
         }
         for id in keys.iter().map(LockKey::id) {
@@ -218,9 +224,10 @@ impl Table {
 pub(super) fn take_part(entry: &mut Entry, row: &Row, outcome: &Outcome) {
     match row.step {
         Step::Try(mode) | Step::TryAsWaiter { mode, .. } if outcome.done => {
-            entry.won(row.step, mode);
+            entry.won(row.step, mode, outcome.token);
         }
         Step::TryAsWaiter { .. } => entry.waiting = outcome.waiting,
+        Step::LookForWaiter | Step::LookForWriter => entry.drew(outcome.token),
         _ => {}
     }
 }

@@ -7,6 +7,7 @@ use super::{
     rules::{Mutant, Rules},
     schedule::run,
 };
+use crate::statement::Fenced;
 
 const MOST_RUNS: u64 = 3000;
 
@@ -110,6 +111,17 @@ fn requests_that_get_lost() {
 #[test]
 fn receipts_that_come_early() {
     mutant(Mutant::EarlyReceipt, Rule::Released);
+}
+
+#[test]
+fn tokens_that_come_too_early_or_are_passed_on() {
+    for mutant in [Mutant::TokenBeforeKey, Mutant::TokensPassedOn] {
+        let rules = Rules {
+            fenced: Fenced::Yes,
+            ..Rules::with(mutant)
+        };
+        convicts(&rules, Rule::Tokens);
+    }
 }
 
 #[test]

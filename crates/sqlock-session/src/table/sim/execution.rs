@@ -6,12 +6,13 @@ use std::fmt;
 use sqlock_core::Mode;
 
 use super::{
-    rules::Mutant,
+    rules::{Mutant, Rules},
     server::{Level, Server, SessionId, Tag},
 };
 use crate::{
     batch::{Outcome, Row, Step},
     server_lock::OnServer,
+    statement::Fenced,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +25,11 @@ enum Column {
     Look,
     SlotBack,
     GateBack,
+    /// After the key, or while it is held.
+    Token,
 }
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     Column::Slot,
     Column::Gate,
     Column::OpenGate,
@@ -34,12 +37,14 @@ const COLUMNS: [Column; 7] = [
     Column::Look,
     Column::SlotBack,
     Column::GateBack,
+    Column::Token,
 ];
 
 pub(super) struct Execution {
     session: SessionId,
     rows: Vec<Row>,
     mutant: Option<Mutant>,
+    fenced: Fenced,
     outcomes: Vec<Outcome>,
     outcome: Outcome,
     is_open: bool,
@@ -47,11 +52,12 @@ pub(super) struct Execution {
 }
 
 impl Execution {
-    pub(super) fn new(session: SessionId, rows: Vec<Row>, mutant: Option<Mutant>) -> Self {
+    pub(super) fn new(session: SessionId, rows: Vec<Row>, rules: &Rules) -> Self {
         Self {
             session,
             rows,
-            mutant,
+            mutant: rules.mutant,
+            fenced: rules.fenced,
             outcomes: Vec::new(),
             outcome: Outcome::default(),
             is_open: true,
@@ -78,10 +84,11 @@ impl Execution {
         Some(std::mem::take(&mut self.outcomes))
     }
 
-    fn columns(&self, row: Row) -> [Column; 7] {
+    fn columns(&self, row: Row) -> [Column; 8] {
         let mut columns = COLUMNS;
         match (self.mutant, row.step) {
             (Some(Mutant::LookBeforeUnlock), Step::Unlock(_)) => columns.swap(3, 4),
+            (Some(Mutant::TokenBeforeKey), _) => columns.rotate_right(1),
             (Some(Mutant::KeyBeforeSlot), Step::TryAsWaiter { .. }) => columns[..4].rotate_left(2),
             _ => {}
         }
@@ -139,6 +146,12 @@ impl Execution {
             }
             (Column::GateBack, Step::TryAsWaiter { .. }) if given.done && given.waiting.gate => {
                 given.waiting.gate = !(keeps || server.unlock(who, gate, Mode::Exclusive));
+            }
+            (Column::Token, step)
+                if self.fenced == Fenced::Yes
+                    && (given.grants(step) || self.mutant == Some(Mutant::TokenBeforeKey)) =>
+            {
+                given.token = Some(server.draw());
             }
             _ => return false,
         }

@@ -11,6 +11,7 @@ use super::{
     rules::Rules,
     schedule::{run, story},
 };
+use crate::statement::Fenced;
 
 /// `PROPTEST_CASES` makes it look further.
 fn cases(cases: u32) -> Config {
@@ -65,6 +66,24 @@ fn a_small_budget() {
 #[test]
 fn everything_breaks() {
     explore(&Rules::chaos(), 500, 400);
+}
+
+#[test]
+fn with_tokens() {
+    let rules = Rules {
+        fenced: Fenced::Yes,
+        ..Rules::default()
+    };
+    explore(&rules, 500, 400);
+}
+
+#[test]
+fn with_tokens_everything_breaks() {
+    let rules = Rules {
+        fenced: Fenced::Yes,
+        ..Rules::chaos()
+    };
+    explore(&rules, 500, 400);
 }
 
 #[test]

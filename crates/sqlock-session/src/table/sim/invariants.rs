@@ -28,6 +28,8 @@ pub(super) enum Rule {
     Truthful,
     /// First come, first served.
     Order,
+    /// The tokens of a key rise.
+    Tokens,
     /// Who released is told the truth about it.
     Released,
     /// Nobody sleeps beside a lock that is free.

@@ -24,5 +24,6 @@ mod rules;
 mod schedule;
 mod server;
 mod settling;
+mod tokens;
 mod verdicts;
 mod world;

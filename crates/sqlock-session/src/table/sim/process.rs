@@ -14,6 +14,7 @@ use super::{
 use crate::{
     batch::Outcome,
     command::Command,
+    statement::Fenced,
     table::{Table, Work},
 };
 
@@ -39,7 +40,9 @@ pub(super) struct Process {
 impl Process {
     pub(super) fn new(rules: &Rules) -> Self {
         let (sender, commands) = mpsc::unbounded_channel();
-        let mut table = Table::new(sender.downgrade(), rules.timing);
+        let is_told = rules.mutant != Some(Mutant::TokensPassedOn);
+        let fenced = if is_told { rules.fenced } else { Fenced::No };
+        let mut table = Table::new(sender.downgrade(), rules.timing, fenced);
         let spends = rules.mutant == Some(Mutant::Spendthrift);
         table.set_budget(if spends { usize::MAX } else { rules.budget });
         Self {
@@ -153,7 +156,7 @@ impl Process {
     fn ask(&mut self, work: Work) {
         if let Some(session) = self.session {
             let rows = work.batch.rows.clone();
-            let execution = Execution::new(session, rows, self.rules.mutant);
+            let execution = Execution::new(session, rows, &self.rules);
             self.phase = Phase::Asking(work, execution);
         }
     }

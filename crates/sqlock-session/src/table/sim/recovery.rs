@@ -73,5 +73,6 @@ fn guess(row: &Row, done: bool) -> Outcome {
         done: done || matches!(row.step, Step::Unlock(_)),
         quiet: true,
         waiting,
+        token: None,
     }
 }

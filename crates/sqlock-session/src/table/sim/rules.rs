@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlock_core::LockKey;
 
-use crate::options::Timing;
+use crate::{options::Timing, statement::Fenced};
 
 /// So far away that no run gets there: waiters must be woken.
 pub(super) const NEVER: Duration = Duration::from_secs(80_000);
@@ -25,6 +25,8 @@ pub(super) struct Rules {
     pub(super) raw: bool,
     /// How many times slower the last process gets on, where time counts.
     pub(super) distance: u32,
+    /// Locks have tokens.
+    pub(super) fenced: Fenced,
     pub(super) mutant: Option<Mutant>,
 }
 
@@ -44,6 +46,7 @@ impl Default for Rules {
             losses: false,
             raw: false,
             distance: 1,
+            fenced: Fenced::No,
             mutant: None,
         }
     }
@@ -115,6 +118,10 @@ pub(super) enum Mutant {
     OpenGates,
     /// Tries are refused now and then for no reason.
     MoodyServer,
+    /// Tokens are drawn before the key is tried.
+    TokenBeforeKey,
+    /// The table does not know that every holder needs a token of its own.
+    TokensPassedOn,
     /// A waiter's request reaches the table after those of others who came later.
     LateArrival,
 }

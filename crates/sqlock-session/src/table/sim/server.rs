@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sqlock_core::{AdvisoryId, Mode};
+use sqlock_core::{AdvisoryId, FencingToken, Mode};
 
 use super::rules::Mutant;
 
@@ -59,6 +59,7 @@ pub(super) struct Server {
     sessions: BTreeMap<SessionId, Backend>,
     opened: SessionId,
     tries: usize,
+    drawn: i64,
     mutant: Option<Mutant>,
 }
 
@@ -74,6 +75,11 @@ impl Server {
         self.opened += 1;
         self.sessions.insert(self.opened, Backend::default());
         self.opened
+    }
+
+    pub(super) fn draw(&mut self) -> FencingToken {
+        self.drawn += 1;
+        FencingToken::new(self.drawn)
     }
 
     /// The session ends, and frees what it held.

@@ -25,6 +25,7 @@ impl World {
                 Some(Some(Ok(Some(guard)))) => {
                     self.check_order(index)?;
                     let session = self.processes[process].session.unwrap_or_default();
+                    self.check_token(&guard, index, session)?;
                     self.callers[index].state = State::Holding(guard, session);
                 }
                 Some(other) => refused.push((index, other)),

@@ -14,6 +14,7 @@ use super::{
     request::request,
     rules::{Mutant, Rules},
     server::{Level, Server, SessionId, Tag},
+    tokens::Tokens,
 };
 
 pub(super) struct World {
@@ -23,6 +24,7 @@ pub(super) struct World {
     pub(super) callers: Vec<Caller>,
     pub(super) orphans: Vec<Orphan>,
     pub(super) now: Instant,
+    pub(super) tokens: Tokens,
     /// A session of plain SQL.
     raw: SessionId,
     arrivals: u64,
@@ -42,6 +44,7 @@ impl World {
             processes: (0..rules.processes).map(|_| Process::new(rules)).collect(),
             callers: Vec::new(),
             orphans: Vec::new(),
+            tokens: Tokens::default(),
             now: Instant::now(),
             rules: rules.clone(),
             arrivals: 0,
