@@ -13,6 +13,7 @@ chapters! {
     decisions = "decisions.md",
     elections = "elections.md",
     examples = "examples.md",
+    fencing = "fencing.md",
     getting_started = "getting-started.md",
     guarantees = "guarantees.md",
     holding = "holding-a-lock.md",
