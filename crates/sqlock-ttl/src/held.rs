@@ -12,7 +12,7 @@ pub struct TtlHeld {
     pub(crate) backend: &'static str,
     pub(crate) grant: u64,
     pub(crate) keys: Arc<[LockKey]>,
-    pub(crate) token: FencingToken,
+    pub(crate) token: Option<FencingToken>,
     pub(crate) deadline: Arc<Deadline>,
     pub(crate) lost: Lost,
     pub(crate) keeper: mpsc::UnboundedSender<Command>,
@@ -29,9 +29,9 @@ impl Held for TtlHeld {
     }
 
     /// Of several keys, the highest of their tokens: it is above that of every earlier holder of
-    /// each.
+    /// each. `None` in a table that others use too.
     fn token(&self) -> Option<FencingToken> {
-        Some(self.token)
+        self.token
     }
 
     fn lost(&self) -> Lost {

@@ -18,6 +18,8 @@ mod options;
 #[cfg(feature = "postgres")]
 mod order;
 mod row_name;
+#[cfg(feature = "postgres")]
+mod shared_table;
 mod store;
 
 #[cfg(feature = "postgres")]
@@ -41,5 +43,7 @@ pub use order::{AnyOrder, InOrder, Order};
 pub use postgres_backend::{TtlBackend, TtlOptions};
 #[cfg(feature = "postgres")]
 pub use protocol::Protocol;
+#[cfg(feature = "postgres")]
+pub use shared_table::{SharedTable, SharedTableBackend};
 #[cfg(feature = "sqlite")]
 pub use sqlite_backend::{SqliteBackend, SqliteOptions};

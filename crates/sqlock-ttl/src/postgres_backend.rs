@@ -255,7 +255,7 @@ impl fmt::Debug for Direct {
 /// A connection that was not used for so long may have been closed by the server.
 const RESTED: Duration = Duration::from_secs(1);
 
-fn one_connection(leases: &LeaseOptions) -> PgPoolOptions {
+pub(crate) fn one_connection(leases: &LeaseOptions) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(leases.statement_limit)

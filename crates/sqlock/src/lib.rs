@@ -40,8 +40,8 @@ pub mod session {
 #[cfg_attr(docsrs, doc(cfg(feature = "ttl")))]
 pub mod ttl {
     pub use sqlock_ttl::{
-        AnyOrder, InOrder, LeaseOptions, LeaseRecord, Order, Protocol, TtlBackend, TtlHeld,
-        TtlOptions,
+        AnyOrder, InOrder, LeaseOptions, LeaseRecord, Order, Protocol, SharedTable,
+        SharedTableBackend, TtlBackend, TtlHeld, TtlOptions,
     };
 }
 

@@ -22,6 +22,7 @@ mod prepared;
 mod queue_faults;
 mod queueing;
 mod schedules;
+mod shared_table;
 mod table;
 mod text;
 mod tools;

@@ -11,6 +11,7 @@
 mod files;
 mod harness;
 mod processes;
+mod schedules;
 mod tools;
 mod trouble;
 

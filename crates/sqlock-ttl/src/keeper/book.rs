@@ -56,6 +56,7 @@ pub(super) struct Lease {
     pub(super) ids: Vec<LeaseId>,
     pub(super) ttl: Duration,
     pub(super) hold_at_least: Duration,
+    pub(super) granted: Instant,
     pub(super) deadline: Arc<Deadline>,
     pub(super) lost: LostSender,
     pub(super) key: sqlock_core::LockKey,

@@ -298,7 +298,13 @@ impl Book {
         rows.iter().for_each(|row| self.tidy(row));
     }
 
-    fn grant(&mut self, claimant: Claimant, token: FencingToken, sent: Moment, now: Instant) {
+    fn grant(
+        &mut self,
+        claimant: Claimant,
+        token: Option<FencingToken>,
+        sent: Moment,
+        now: Instant,
+    ) {
         let deadline = Arc::new(Deadline::of(sent, claimant.ttl));
         let ids = claimant.ids();
         let keeper = self.keeper.upgrade();
@@ -334,6 +340,7 @@ impl Book {
                 ids,
                 ttl: claimant.ttl,
                 hold_at_least: claimant.hold_at_least,
+                granted: now,
                 deadline: Arc::clone(&deadline),
                 lost: sender,
                 key: request.first_key().clone(),

@@ -50,6 +50,7 @@ impl Book {
         let items = ids.into_iter().map(|lease| GiveBack {
             lease,
             hold_at_least: Duration::ZERO,
+            hold_on: Duration::ZERO,
         });
         self.releases.push_back(Release {
             items: items.collect(),
@@ -158,9 +159,11 @@ impl Book {
 }
 
 fn going_back(lease: &Lease, done: Option<Done>) -> Release {
+    let held = lease.granted.elapsed();
     let items = lease.ids.iter().map(|id| GiveBack {
         lease: id.clone(),
         hold_at_least: lease.hold_at_least,
+        hold_on: lease.hold_at_least.saturating_sub(held),
     });
     Release {
         items: items.collect(),

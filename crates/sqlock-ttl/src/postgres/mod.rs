@@ -5,6 +5,7 @@ mod listener;
 mod literal;
 mod prepared;
 mod schema;
+mod shared;
 mod sql;
 mod statements;
 mod table_name;
@@ -30,6 +31,7 @@ use crate::{
 };
 pub(crate) use listener::Route;
 use prepared::Prepared;
+pub(crate) use shared::{Columns, SharedSql, SharedStore};
 use statements::Statements;
 pub(crate) use table_name::TableName;
 use waiting::{Order, Waiters};
@@ -235,7 +237,7 @@ fn read_exchanged(row: &PgRow, exchanged: &mut Exchanged) -> sqlx::Result<()> {
         }
         "g" => {
             let token = FencingToken::new(row.try_get(2)?);
-            *exchanged.claimed.get_mut(index).ok_or_else(missing)? = Claimed::Granted(token);
+            *exchanged.claimed.get_mut(index).ok_or_else(missing)? = Claimed::Granted(Some(token));
         }
         _ => {
             let remaining = remaining(row)?;

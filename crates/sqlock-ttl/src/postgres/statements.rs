@@ -173,7 +173,7 @@ pub(super) fn push(sql: &mut String, statement: std::fmt::Arguments<'_>) {
 }
 
 /// A query that gives these rows.
-fn query<T>(
+pub(super) fn query<T>(
     items: impl Iterator<Item = T>,
     write_row: impl FnMut(&mut String, T) -> std::fmt::Result,
 ) -> String {

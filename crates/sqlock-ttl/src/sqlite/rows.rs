@@ -85,7 +85,7 @@ impl Rows<'_> {
             .fetch_optional(connection)
             .await?;
         Ok(match token {
-            Some(token) => Claimed::Granted(FencingToken::new(token)),
+            Some(token) => Claimed::Granted(Some(FencingToken::new(token))),
             None => Claimed::Vanished,
         })
     }

@@ -48,6 +48,12 @@ pub(crate) struct GiveBack {
     pub(crate) lease: LeaseId,
     /// Counted from the acquisition: until then it stays taken, by nobody.
     pub(crate) hold_at_least: Duration,
+    /// The same, counted from now.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "SQLite's rows say since when they are held")
+    )]
+    pub(crate) hold_on: Duration,
 }
 
 /// A lease to be prolonged.
@@ -60,8 +66,8 @@ pub(crate) struct Renewal {
 /// What became of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claimed {
-    /// It is ours.
-    Granted(FencingToken),
+    /// It is ours, with the token of the acquisition where the table keeps one.
+    Granted(Option<FencingToken>),
     /// Somebody has it, for so long unless it is renewed. With nothing remaining, it is free and
     /// another key of the request is not, or somebody is at the row at this moment.
     Refused { remaining: Duration },
