@@ -101,11 +101,13 @@ fn tokens_rise_over_the_crash_of_one_backend() {
         let mut last = token(&database.url()).await;
         for _ in 0..2 {
             let mut bystander = database.connect().await;
-            let pid: i32 = ask(&mut database.connect().await, "select pg_backend_pid()").await;
+            let mut victim = database.connect().await;
+            let pid: i32 = ask(&mut victim, "select pg_backend_pid()").await;
             server.kill_backend(pid);
             // ended by the postmaster, which then recovers
             let ended = sqlx::query("select pg_sleep(60)").execute(&mut bystander);
             ended.await.unwrap_err();
+            drop(victim);
             let is_back = holds_within(PATIENCE, async || {
                 PgConnection::connect(&database.url()).await.is_ok()
             });
