@@ -15,7 +15,6 @@ mod held;
 mod holder;
 mod keeper;
 mod options;
-#[cfg(feature = "postgres")]
 mod order;
 mod row_name;
 #[cfg(feature = "postgres")]
@@ -37,7 +36,6 @@ mod sqlite_backend;
 pub use held::TtlHeld;
 pub use holder::LeaseRecord;
 pub use options::LeaseOptions;
-#[cfg(feature = "postgres")]
 pub use order::{AnyOrder, InOrder, Order};
 #[cfg(feature = "postgres")]
 pub use postgres_backend::{TtlBackend, TtlOptions};

@@ -1,11 +1,13 @@
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{marker::PhantomData, path::Path, sync::Arc, time::Duration};
 
-use sqlock_core::{Error, IntoLockKey, Result};
+use async_trait::async_trait;
+use sqlock_core::{Error, IntoLockKey, LockKey, QueueBackend, Queued, Result};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     LeaseOptions, LeaseRecord,
     backend::{Leases, backend_of_leases},
+    order::{self, AnyOrder, InOrder, Order},
     sqlite::{HostClock, LeaseFile, Place, SqliteStore, Statements},
     store::Store,
 };
@@ -32,18 +34,23 @@ use crate::{
 /// }
 /// # Ok(()) }
 /// ```
+///
+/// With [`SqliteOptions::queue`] it is a `SqliteBackend<InOrder>`, in which those who wait stand in
+/// line.
 #[derive(Debug)]
-pub struct SqliteBackend {
+pub struct SqliteBackend<O: Order = AnyOrder> {
     leases: Leases,
+    order: PhantomData<O>,
 }
 
 /// Options of a [`SqliteBackend`].
 #[derive(Debug, Clone)]
 #[must_use = "options do nothing until `open` is called"]
-pub struct SqliteOptions {
+pub struct SqliteOptions<O: Order = AnyOrder> {
     leases: LeaseOptions,
     table: String,
     busy_timeout: Duration,
+    order: PhantomData<O>,
 }
 
 impl Default for SqliteOptions {
@@ -52,6 +59,7 @@ impl Default for SqliteOptions {
             leases: LeaseOptions::new(),
             table: "sqlock_leases".to_owned(),
             busy_timeout: Duration::MAX,
+            order: PhantomData,
         }
     }
 }
@@ -62,6 +70,30 @@ impl SqliteOptions {
         Self::default()
     }
 
+    /// Lets those who wait stand in line, over all processes: by priority
+    /// ([`Lock::priority`](sqlock_core::Lock::priority)), and then by arrival. The default is no
+    /// order between processes.
+    ///
+    /// A newcomer does not pass those who wait, and neither does `try_acquire`: it gives `None`
+    /// where another has the lock or waits for it. A waiter keeps its place until it is served or
+    /// dropped, or until it has given no sign of life for [`LeaseOptions::waiter_ttl`]. Who waits
+    /// for several keys stands in line for each.
+    ///
+    /// Every process that uses the file must ask for it: those that do not pass the line. It makes
+    /// a table more, with `_waiters` after its name. Each sign of life of a process with waiters is
+    /// a write. The lock is free between a release and the next look of the first in line, which
+    /// comes after the poll interval at most.
+    pub fn queue(self) -> SqliteOptions<InOrder> {
+        SqliteOptions {
+            leases: self.leases,
+            table: self.table,
+            busy_timeout: self.busy_timeout,
+            order: PhantomData,
+        }
+    }
+}
+
+impl<O: Order> SqliteOptions<O> {
     /// How leases are kept. The default is [`LeaseOptions::new`].
     pub fn leases(mut self, leases: LeaseOptions) -> Self {
         self.leases = leases;
@@ -96,7 +128,7 @@ impl SqliteOptions {
     /// # Cancel safety
     ///
     /// Safe: what was made in the file stays, and nothing is half made.
-    pub async fn open(self, path: impl AsRef<Path>) -> Result<SqliteBackend> {
+    pub async fn open(self, path: impl AsRef<Path>) -> Result<SqliteBackend<O>> {
         self.leases.check()?;
         let limit = self.leases.statement_limit;
         let place = Place {
@@ -104,11 +136,13 @@ impl SqliteOptions {
             file: LeaseFile::prepare(path.as_ref())?,
             // SQLite gives up by itself, before its connection is given up
             busy_timeout: self.busy_timeout.min(limit - limit / 5),
+            list: order::list::<O>(false),
         };
         let clock = settle(&place, limit).await?;
         let open = move || -> Arc<dyn Store> { Arc::new(SqliteStore::new(&place, clock.clone())) };
         Ok(SqliteBackend {
             leases: Leases::new(Box::new(open), self.leases),
+            order: PhantomData,
         })
     }
 }
@@ -141,7 +175,9 @@ impl SqliteBackend {
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
         SqliteOptions::new().open(path).await
     }
+}
 
+impl<O: Order> SqliteBackend<O> {
     /// The lease of this key, or `None` where it is free.
     ///
     /// # Errors
@@ -183,4 +219,11 @@ impl SqliteBackend {
     }
 }
 
-backend_of_leases!(SqliteBackend);
+backend_of_leases!(SqliteBackend<O>, O: Order);
+
+#[async_trait]
+impl QueueBackend for SqliteBackend<InOrder> {
+    async fn queue(&self, key: &LockKey) -> Result<Vec<Queued>> {
+        self.leases.queue(key).await
+    }
+}

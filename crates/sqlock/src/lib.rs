@@ -49,7 +49,9 @@ pub mod ttl {
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite {
-    pub use sqlock_ttl::{LeaseOptions, LeaseRecord, SqliteBackend, SqliteOptions, TtlHeld};
+    pub use sqlock_ttl::{
+        AnyOrder, InOrder, LeaseOptions, LeaseRecord, Order, SqliteBackend, SqliteOptions, TtlHeld,
+    };
 }
 
 /// Transaction-advisory locks: lock and work are one transaction.

@@ -11,7 +11,6 @@ use tokio::time::timeout;
 
 use crate::{
     support::{PATIENCE, run},
-    tools::options,
     waits::{Way, World, patient},
 };
 
@@ -84,7 +83,8 @@ fn a_way_through_a_transaction_pooler_is_told_and_polls_go_on() {
         let server = world.database.server();
         let pooler = PgBouncer::start(server, PoolMode::Transaction).await;
         let through = world.database.url_through(&pooler);
-        let leases = || options().statement_limit(Duration::from_secs(3));
+        let often = || patient().poll_interval(Duration::from_millis(50));
+        let leases = || often().statement_limit(Duration::from_secs(3));
         let deaf = |leases: LeaseOptions| {
             let options = TtlOptions::new().leases(leases);
             world.node(options.listen_on(through.as_str()))

@@ -11,7 +11,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     support::{PATIENCE, ask, execute, put_decoys_first, run},
-    tools::{TTL, create_table, database, node, options},
+    tools::{TTL, create_table, database, node},
     waits::{Way, World, patient, until_queued},
 };
 
@@ -122,11 +122,8 @@ fn what_the_search_path_puts_first_is_not_called_by_waiters() {
     run(async || {
         let database = TestDatabase::create().await;
         put_decoys_first(&database).await;
-        let options = || {
-            TtlOptions::new()
-                .leases(options())
-                .listen_on(database.url())
-        };
+        let often = || patient().poll_interval(std::time::Duration::from_millis(50));
+        let options = || TtlOptions::new().leases(often()).listen_on(database.url());
         let node = || Locks::new(options().queue().connect(&database.url()).unwrap());
         let (one, other) = (node(), node());
         one.backend().create_table().await.unwrap();

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     support::{PATIENCE, execute},
-    tools::{TTL, tamper},
+    tools::{TTL, options, tamper},
     world::everywhere,
 };
 
@@ -15,8 +15,9 @@ use crate::{
 #[test]
 fn a_waiter_survives_connections_that_break() {
     everywhere(async |world| {
-        let holder = world.node().acquire("job").await.unwrap();
-        tamper(&world, "job", "expires_at = now() + interval '1 h'").await;
+        // which outlives its connections, broken as often as those of the waiter
+        let patient = options().ttl(Duration::from_secs(3600));
+        let holder = world.node_with(patient).acquire("job").await.unwrap();
         let locks = world.node();
         let waiting = tokio::spawn(async move { locks.acquire("job").await });
         let mut side = world.server().connect().await;

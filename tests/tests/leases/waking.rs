@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use sqlock::ttl::TtlOptions;
+use sqlock_tests::eventually;
 use sqlx::postgres::PgListener;
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     support::{PATIENCE, execute, join_all, run},
-    tools::options,
     waits::{FOREVER, Way, World, patient, stand_in_line},
 };
 
@@ -74,6 +74,36 @@ fn no_release_is_missed() {
     });
 }
 
+/// The same at the one moment that matters: the waiter is about to be known, and is not yet.
+#[test]
+fn a_release_before_a_waiter_is_known_is_not_missed() {
+    run(async || {
+        for way in [Way::Direct, Way::Pooled] {
+            let world = World::create(way).await;
+            let mut side = world.database.connect().await;
+            execute(
+                &mut side,
+                "create function linger() returns trigger language plpgsql as
+                   $$ begin perform pg_sleep(2); return null; end $$;
+                 create constraint trigger linger after insert on sqlock_leases_waiters
+                   deferrable initially deferred for each row execute function linger()",
+            )
+            .await;
+            let (one, other) = (world.listening(patient()), world.listening(patient()));
+            let lease = one.acquire("job").await.unwrap();
+            let waiting = tokio::spawn(async move { other.acquire("job").await });
+            eventually(PATIENCE, async || {
+                let backends = world.database.backends().await;
+                let mut waits = backends.iter().filter_map(|one| one.wait_event.as_deref());
+                waits.any(|event| event == "PgSleep")
+            })
+            .await;
+            lease.release().await.unwrap();
+            drop(timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap());
+        }
+    });
+}
+
 /// What a plain connection hears of the channel until it is told that this is all.
 async fn heard(world: &World, listener: &mut PgListener) -> Vec<String> {
     let mut side = world.database.connect().await;
@@ -123,8 +153,9 @@ fn without_a_listener_there_is_no_notification() {
     run(async || {
         let world = World::create(Way::Direct).await;
         let mut listener = listener(&world).await;
-        let plain = || world.node(TtlOptions::new().leases(options()));
-        let queueing = || world.node(TtlOptions::new().leases(options()).queue());
+        let often = || patient().poll_interval(Duration::from_millis(50));
+        let plain = || world.node(TtlOptions::new().leases(often()));
+        let queueing = || world.node(TtlOptions::new().leases(often()).queue());
         let mut tasks = JoinSet::new();
         for _ in 0..3 {
             let (plain, queueing) = (plain(), queueing());

@@ -1,6 +1,6 @@
 //! Who gets the rows that are asked for.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use sqlx::SqliteConnection;
 
@@ -8,6 +8,11 @@ use super::rows::Rows;
 use crate::{
     holder::HolderInfo,
     store::{Claim, Claimed},
+};
+
+/// The answer for a row that is free, where another of its request is not.
+const FREE: Claimed = Claimed::Refused {
+    remaining: Duration::ZERO,
 };
 
 /// A look that takes no write lock, so that a refusal writes nothing: the answers where every
@@ -20,12 +25,11 @@ pub(super) async fn refusals(
     let mut refused = HashSet::new();
     let mut answers = Vec::with_capacity(claims.len());
     for claim in claims {
-        let left = rows.remaining(connection, &claim.row).await?;
-        if left.is_some() {
+        let obstacle = rows.obstacle(connection, claim).await?;
+        if obstacle.is_some() {
             refused.insert(claim.request);
         }
-        let remaining = left.unwrap_or_default();
-        answers.push(Claimed::Refused { remaining });
+        answers.push(obstacle.unwrap_or(FREE));
     }
     let all = claims.iter().all(|claim| refused.contains(&claim.request));
     Ok(all.then_some(answers))
@@ -40,17 +44,16 @@ pub(super) async fn take(
 ) -> sqlx::Result<Vec<Claimed>> {
     let mut claimed = Vec::with_capacity(claims.len());
     for request in claims.chunk_by(|one, next| one.request == next.request) {
-        let mut left = Vec::with_capacity(request.len());
+        let mut obstacles = Vec::with_capacity(request.len());
         for claim in request {
-            left.push(rows.remaining(connection, &claim.row).await?);
+            obstacles.push(rows.obstacle(connection, claim).await?);
         }
-        let is_free = left.iter().all(Option::is_none);
-        for (claim, remaining) in request.iter().zip(left) {
+        let is_free = obstacles.iter().all(Option::is_none);
+        for (claim, obstacle) in request.iter().zip(obstacles) {
             claimed.push(if is_free {
                 rows.take(connection, claim, holder).await?
             } else {
-                let remaining = remaining.unwrap_or_default();
-                Claimed::Refused { remaining }
+                obstacle.unwrap_or(FREE)
             });
         }
     }

@@ -9,6 +9,7 @@ mod network;
 mod rows;
 mod schema;
 mod statements;
+mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +20,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use crate::{
     LeaseRecord,
     holder::HolderInfo,
-    store::{Exchange, Exchanged, Renewal, Renewed, Store},
+    store::{Ears, Exchange, Exchanged, List, Plan, QueueRow, Renewal, Renewed, Store},
 };
 use connection::Slot;
 use failure::{Failure, told};
@@ -38,6 +39,7 @@ pub(crate) struct SqliteStore {
     renewals: Slot,
     clock: HostClock,
     statements: Arc<Statements>,
+    list: List,
 }
 
 /// What every store of one file needs.
@@ -46,6 +48,7 @@ pub(crate) struct Place {
     pub(crate) file: LeaseFile,
     pub(crate) statements: Arc<Statements>,
     pub(crate) busy_timeout: Duration,
+    pub(crate) list: List,
 }
 
 impl Place {
@@ -64,7 +67,7 @@ impl Place {
     /// Makes what is missing in the file, and tells which clock it goes by.
     pub(crate) async fn settle(&self) -> Result<HostClock> {
         let slot = self.slot();
-        let clock = schema::settle(&slot, &self.statements).await;
+        let clock = schema::settle(&slot, &self.statements, self.list).await;
         slot.close().await;
         clock
     }
@@ -77,6 +80,7 @@ impl SqliteStore {
             renewals: place.slot(),
             clock,
             statements: Arc::clone(&place.statements),
+            list: place.list,
         }
     }
 
@@ -84,6 +88,7 @@ impl SqliteStore {
         Rows {
             clock: &self.clock,
             statements: &self.statements,
+            list: self.list,
         }
     }
 
@@ -93,11 +98,15 @@ impl SqliteStore {
         holder: &HolderInfo,
     ) -> Result<Exchanged, Failure> {
         let Exchange {
-            give_back, claims, ..
+            join,
+            leave,
+            give_back,
+            claims,
         } = exchange;
         let mut borrowed = self.requests.borrow().await?;
         let mut exchanged = Exchanged::default();
-        if give_back.is_empty()
+        let only_claims = join.is_empty() && leave.is_empty() && give_back.is_empty();
+        if only_claims
             && let Some(refusals) =
                 claims::refusals(&mut borrowed.connection, self.rows(), claims).await?
         {
@@ -107,6 +116,13 @@ impl SqliteStore {
         }
         borrowed.begin().await?;
         let connection = &mut borrowed.connection;
+        for join in join {
+            let ticket = self.rows().join(connection, join, holder).await?;
+            exchanged.tickets.push(Some(ticket));
+        }
+        for leave in leave {
+            self.rows().leave(connection, leave).await?;
+        }
         for item in give_back {
             let outcome = self.rows().give_back(connection, item).await?;
             exchanged.given_back.push(outcome);
@@ -135,6 +151,26 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn plan(&self) -> Plan {
+        Plan {
+            list: self.list,
+            ears: Ears::None,
+        }
+    }
+
+    async fn queue(&self, row: &str) -> Result<Vec<QueueRow>> {
+        if self.list != List::Queue {
+            return Ok(Vec::new());
+        }
+        told("look at the queue", async {
+            let mut borrowed = self.requests.borrow().await?;
+            let queue = self.rows().queue(&mut borrowed.connection, row).await?;
+            borrowed.give_back();
+            Ok(queue)
+        })
+        .await
     }
 
     async fn exchange(&self, exchange: &Exchange, holder: &HolderInfo) -> Result<Exchanged> {
@@ -176,7 +212,7 @@ impl Store for SqliteStore {
 
     #[cfg(feature = "postgres")]
     async fn create_table(&self) -> Result<()> {
-        schema::settle(&self.requests, &self.statements)
+        schema::settle(&self.requests, &self.statements, self.list)
             .await
             .map(drop)
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     LeaseRecord,
     holder::HolderInfo,
-    store::{Claim, Claimed, GiveBack, GivenBack, Renewal, Renewed},
+    store::{Claim, Claimed, GiveBack, GivenBack, List, Renewal, Renewed},
 };
 
 /// The rows, by the clock and the statements of their file.
@@ -20,6 +20,7 @@ use crate::{
 pub(super) struct Rows<'a> {
     pub(super) clock: &'a HostClock,
     pub(super) statements: &'a Statements,
+    pub(super) list: List,
 }
 
 impl Rows<'_> {
@@ -28,7 +29,7 @@ impl Rows<'_> {
     }
 
     /// How long the row's lease still lasts: `None` where it is free.
-    pub(super) async fn remaining(
+    async fn remaining(
         self,
         connection: &mut SqliteConnection,
         row: &str,
@@ -42,6 +43,21 @@ impl Rows<'_> {
         let left = expires_at.map_or(0, |at| at.saturating_sub(self.clock.now()));
         let left = u64::try_from(left).unwrap_or_default();
         Ok((left > 0).then(|| Duration::from_micros(left)))
+    }
+
+    /// Why a claim cannot be granted: somebody has its row, or is before it in line.
+    pub(super) async fn obstacle(
+        self,
+        connection: &mut SqliteConnection,
+        claim: &Claim,
+    ) -> sqlx::Result<Option<Claimed>> {
+        if let Some(remaining) = self.remaining(connection, &claim.row).await? {
+            return Ok(Some(Claimed::Refused { remaining }));
+        }
+        match self.list {
+            List::Queue => self.before(connection, claim).await,
+            List::None | List::Listeners => Ok(None),
+        }
     }
 
     pub(super) async fn give_back(
@@ -82,8 +98,12 @@ impl Rows<'_> {
             .bind(i64::from(holder.pid))
             .bind(claim.label.as_deref())
             .bind(claim.payload.as_deref())
-            .fetch_optional(connection)
+            .fetch_optional(&mut *connection)
             .await?;
+        if let (Some(_), Some(place)) = (token, &claim.place) {
+            self.leave_row(connection, &claim.row, &place.waiter)
+                .await?;
+        }
         Ok(match token {
             Some(token) => Claimed::Granted(Some(FencingToken::new(token))),
             None => Claimed::Vanished,
@@ -132,8 +152,11 @@ impl Rows<'_> {
         if let Some(highest) = tokens.iter().max() {
             sqlx::query(self.statements.raise_floor.clone())
                 .bind(highest)
-                .execute(connection)
+                .execute(&mut *connection)
                 .await?;
+        }
+        if self.list == List::Queue {
+            self.clear_waiters(connection).await?;
         }
         Ok(tokens.len() as u64)
     }

@@ -10,6 +10,7 @@ use super::{
     host_clock::{BOOT_ID, HostClock},
     statements::Statements,
 };
+use crate::store::List;
 
 const COLUMNS: [(&str, &str); 10] = [
     ("name", "TEXT"),
@@ -24,19 +25,32 @@ const COLUMNS: [(&str, &str); 10] = [
     ("payload", "TEXT"),
 ];
 
+const WAITERS_COLUMNS: [(&str, &str); 10] = [
+    ("name", "TEXT"),
+    ("waiter", "TEXT"),
+    ("priority", "INTEGER"),
+    ("ticket", "INTEGER"),
+    ("boot", "TEXT"),
+    ("since", "INTEGER"),
+    ("expires_at", "INTEGER"),
+    ("host", "TEXT"),
+    ("pid", "INTEGER"),
+    ("label", "TEXT"),
+];
+
 const META_COLUMNS: [(&str, &str); 3] =
     [("id", "INTEGER"), ("floor", "INTEGER"), ("clock", "TEXT")];
 
 /// Sees to it that the tables are there, safely by many at once, and tells which clock they go by.
 /// Takes no write lock where they are.
-pub(super) async fn settle(slot: &Slot, statements: &Statements) -> Result<HostClock> {
+pub(super) async fn settle(slot: &Slot, statements: &Statements, list: List) -> Result<HostClock> {
     let mut borrowed = told("open the file", slot.borrow()).await?;
-    let found = told("look at the tables", look(&mut borrowed, statements)).await?;
+    let found = told("look at the tables", look(&mut borrowed, statements, list)).await?;
     let clock = match found {
         Some(clock) => clock,
         None => {
-            told("create the tables", create(&mut borrowed, statements)).await?;
-            let found = told("look at the tables", look(&mut borrowed, statements)).await?;
+            told("create the tables", create(&mut borrowed, statements, list)).await?;
+            let found = told("look at the tables", look(&mut borrowed, statements, list)).await?;
             found.ok_or_else(|| unusable("its tables vanished while they were made".to_owned()))?
         }
     };
@@ -48,6 +62,7 @@ pub(super) async fn settle(slot: &Slot, statements: &Statements) -> Result<HostC
 async fn look(
     borrowed: &mut Borrowed<'_>,
     statements: &Statements,
+    list: List,
 ) -> Result<Option<Result<HostClock>>, Failure> {
     let connection = &mut borrowed.connection;
     let mode: String = sqlx::query_scalar("pragma journal_mode")
@@ -59,10 +74,14 @@ async fn look(
              log; use a local file"
         )))));
     }
-    for (table, columns) in [
+    let mut tables = vec![
         (&statements.table, &COLUMNS[..]),
         (&statements.meta_table, &META_COLUMNS[..]),
-    ] {
+    ];
+    if list == List::Queue {
+        tables.push((&statements.waiters_table, &WAITERS_COLUMNS[..]));
+    }
+    for (table, columns) in tables {
         match difference(connection, table, columns).await? {
             Difference::None => {}
             Difference::Missing => return Ok(None),
@@ -78,11 +97,20 @@ async fn look(
     Ok(kind.map(|kind| HostClock::of_kind(&kind).ok_or_else(|| unusable(without_clock(&kind)))))
 }
 
-async fn create(borrowed: &mut Borrowed<'_>, statements: &Statements) -> Result<(), Failure> {
+async fn create(
+    borrowed: &mut Borrowed<'_>,
+    statements: &Statements,
+    list: List,
+) -> Result<(), Failure> {
     borrowed.begin().await?;
     sqlx::raw_sql(statements.migration.clone())
         .execute(&mut borrowed.connection)
         .await?;
+    if list == List::Queue {
+        sqlx::raw_sql(statements.waiters_migration.clone())
+            .execute(&mut borrowed.connection)
+            .await?;
+    }
     sqlx::query(statements.first_meta.clone())
         .bind(HostClock::best().kind())
         .execute(&mut borrowed.connection)

@@ -6,6 +6,7 @@ use sqlock_core::{Error, Result};
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 const MIGRATION: &str = include_str!("../../migrations/sqlite/0001_leases.sql");
+const WAITERS_MIGRATION: &str = include_str!("../../migrations/sqlite/0002_waiters.sql");
 
 /// Values are bound; nothing but the table's name is written into them.
 #[derive(Debug)]
@@ -33,12 +34,29 @@ pub(crate) struct Statements {
     /// The clock, for the first who opens the file.
     pub(super) first_meta: SqlStr,
     pub(super) migration: SqlStr,
+    pub(super) waiters_table: String,
+    pub(super) waiters_migration: SqlStr,
+    /// Name, waiter, priority, ticket, boot, now, its end, host, pid, label.
+    pub(super) join: SqlStr,
+    /// Waiter: its own ticket, and the highest.
+    pub(super) tickets: SqlStr,
+    /// Name, waiter.
+    pub(super) leave: SqlStr,
+    /// Boot, now.
+    pub(super) clear_waiters: SqlStr,
+    /// Name, waiter, boot, now, priority, ticket: when the last of those before it ends.
+    pub(super) before: SqlStr,
+    /// Name, boot, now.
+    pub(super) queue: SqlStr,
 }
 
 impl Statements {
     pub(crate) fn new(table: &str) -> Result<Self> {
         check(table)?;
         let meta_table = format!("{table}_meta");
+        let waiters_table = format!("{table}_waiters");
+        let waiters = quoted(&waiters_table);
+        let waiters_migration = WAITERS_MIGRATION.replace("\"sqlock_leases_waiters\"", &waiters);
         let (name, meta) = (quoted(table), quoted(&meta_table));
         let migration = MIGRATION
             .replace("\"sqlock_leases_meta\"", &meta)
@@ -96,6 +114,34 @@ impl Statements {
                  on conflict do nothing"
             )),
             migration: sql(migration),
+            waiters_migration: sql(waiters_migration),
+            waiters_table,
+            join: sql(format!(
+                "insert into {waiters}
+                   (name, waiter, priority, ticket, boot, since, expires_at, host, pid, label)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                 on conflict (name, waiter) do update set ticket = excluded.ticket,
+                   boot = excluded.boot, expires_at = excluded.expires_at"
+            )),
+            tickets: sql(format!(
+                "select min(ticket) filter (where waiter = $1), max(ticket) from {waiters}"
+            )),
+            leave: sql(format!(
+                "delete from {waiters} where name = $1 and waiter = $2"
+            )),
+            clear_waiters: sql(format!(
+                "delete from {waiters} where boot <> $1 or expires_at <= $2"
+            )),
+            before: sql(format!(
+                "select max(expires_at) from {waiters}
+                 where name = $1 and waiter <> $2 and boot = $3 and expires_at > $4
+                   and (priority > $5 or (priority = $5 and ticket < $6))"
+            )),
+            queue: sql(format!(
+                "select waiter, priority, host, pid, label, since from {waiters}
+                 where name = $1 and boot = $2 and expires_at > $3
+                 order by priority desc, ticket"
+            )),
             table: table.to_owned(),
             meta_table,
         })
