@@ -1,9 +1,9 @@
-use std::{collections::HashMap, fs, sync::Mutex, time::Duration};
+use std::{collections::HashMap, fs, marker::PhantomData, sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
 use sqlock::{
     Locks, LossCause, SqliteBackend,
-    sqlite::{LeaseOptions, SqliteOptions},
+    sqlite::{AnyOrder, InOrder, LeaseOptions, Order, SqliteOptions},
 };
 use sqlock_conformance::{ClockHarness, Harness, LeaseHarness, LossHarness, Step};
 use tempfile::TempDir;
@@ -11,13 +11,33 @@ use tempfile::TempDir;
 use crate::tools::{raw, run};
 
 /// A file; every node has connections of its own to it.
-pub(crate) struct Sqlite {
+pub(crate) struct Sqlite<O> {
     directory: TempDir,
     /// The labels of the nodes, by where their backends are.
     labels: Mutex<HashMap<usize, String>>,
+    order: PhantomData<O>,
 }
 
-impl Sqlite {
+/// How those who wait are served.
+pub(crate) trait Served: Order {
+    fn serve(options: SqliteOptions) -> SqliteOptions<Self>
+    where
+        Self: Sized;
+}
+
+impl Served for AnyOrder {
+    fn serve(options: SqliteOptions) -> SqliteOptions {
+        options
+    }
+}
+
+impl Served for InOrder {
+    fn serve(options: SqliteOptions) -> SqliteOptions<Self> {
+        options.queue()
+    }
+}
+
+impl<O: Served> Sqlite<O> {
     fn path(&self) -> std::path::PathBuf {
         self.directory.path().join("locks.db")
     }
@@ -31,28 +51,30 @@ pub(crate) fn options() -> SqliteOptions {
     )
 }
 
-fn address(node: &Locks<SqliteBackend>) -> usize {
+fn address<O: Order>(node: &Locks<SqliteBackend<O>>) -> usize {
     std::ptr::from_ref(node.backend()).addr()
 }
 
 #[async_trait]
-impl Harness for Sqlite {
-    type Backend = SqliteBackend;
+impl<O: Served> Harness for Sqlite<O> {
+    type Backend = SqliteBackend<O>;
 
     async fn start() -> Self {
         let directory = TempDir::new().expect("a directory");
         let world = Self {
             directory,
             labels: Mutex::default(),
+            order: PhantomData,
         };
-        SqliteBackend::open(world.path())
+        O::serve(SqliteOptions::new())
+            .open(world.path())
             .await
             .expect("the file opens");
         world
     }
 
-    async fn node(&self) -> Locks<SqliteBackend> {
-        let backend = options().open(self.path()).await;
+    async fn node(&self) -> Locks<SqliteBackend<O>> {
+        let backend = O::serve(options()).open(self.path()).await;
         let backend = backend.expect("the file opens");
         let mut labels = self.labels.lock().expect("labels");
         let label = format!("node {}", labels.len());
@@ -85,10 +107,10 @@ fn micros_since_boot() -> i64 {
 }
 
 #[async_trait]
-impl LossHarness for Sqlite {
+impl<O: Served> LossHarness for Sqlite<O> {
     const NOTICE: Duration = Duration::from_secs(3);
 
-    async fn break_holder(&self, node: &Locks<SqliteBackend>) {
+    async fn break_holder(&self, node: &Locks<SqliteBackend<O>>) {
         let label = self.labels.lock().expect("labels")[&address(node)].clone();
         let mut connection = raw(&self.path()).await;
         sqlx::query("update sqlock_leases set owner = null, expires_at = null where label = $1")
@@ -107,7 +129,7 @@ impl LossHarness for Sqlite {
 }
 
 #[async_trait]
-impl LeaseHarness for Sqlite {
+impl<O: Served> LeaseHarness for Sqlite<O> {
     async fn block(&self) -> Box<dyn Send> {
         let mut connection = raw(&self.path()).await;
         run(&mut connection, "begin immediate").await;
@@ -117,7 +139,7 @@ impl LeaseHarness for Sqlite {
 }
 
 #[async_trait]
-impl ClockHarness for Sqlite {
+impl<O: Served> ClockHarness for Sqlite<O> {
     async fn step(&self, step: Step) {
         let micros = |by: Duration| i64::try_from(by.as_micros()).expect("not that long");
         let ahead = match step {

@@ -11,13 +11,21 @@
 mod files;
 mod harness;
 mod processes;
+mod queue;
 mod schedules;
 mod tools;
 mod trouble;
 
-use harness::Sqlite;
+mod in_any_order {
+    sqlock_conformance::conformance! {
+        harness = crate::harness::Sqlite<sqlock::sqlite::AnyOrder>,
+        capabilities = [clock_steps, elections, inspect, leases, loss, rebirth, shutdown, tokens],
+    }
+}
 
-sqlock_conformance::conformance! {
-    harness = Sqlite,
-    capabilities = [clock_steps, elections, inspect, leases, loss, rebirth, shutdown, tokens],
+mod in_order {
+    sqlock_conformance::conformance! {
+        harness = crate::harness::Sqlite<sqlock::sqlite::InOrder>,
+        capabilities = [inspect, loss, rebirth, shutdown, tokens],
+    }
 }
