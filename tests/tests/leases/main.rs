@@ -15,6 +15,7 @@ mod support;
 mod clock_steps;
 mod costs;
 mod extensions;
+mod grouping;
 mod holding;
 mod listeners;
 mod pauses;
