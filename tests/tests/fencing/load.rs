@@ -1,6 +1,7 @@
 //! Everybody at once: sessions, transactions and leases, on few keys.
 
 use std::{
+    panic,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,11 +17,15 @@ use sqlock::{
     xact::XactOptions,
 };
 use sqlx::postgres::PgPoolOptions;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::record::Record;
 
 const KEYS: u32 = 6;
+const GRACE: Duration = Duration::from_millis(500);
 
 /// The tokens that were given by one world, whatever servers it has had.
 #[derive(Debug, Default, Clone)]
@@ -98,10 +103,21 @@ impl Load {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// All that was granted is on record when this returns.
-    pub(crate) async fn end(self) {
+    /// Nobody records a grant after this. Those who try to reach a dead server are not waited for.
+    pub(crate) async fn end(mut self) {
         self.stop();
-        self.tasks.join_all().await;
+        let all = async { while self.next().await {} };
+        timeout(GRACE, all).await.ok();
+        self.tasks.abort_all();
+        while self.next().await {}
+    }
+
+    /// The end of the next worker, or its panic.
+    async fn next(&mut self) -> bool {
+        match self.tasks.join_next().await {
+            Some(Err(error)) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+            ended => ended.is_some(),
+        }
     }
 }
 
