@@ -8,7 +8,8 @@ use distributed_lock_postgres::PostgresLockProvider;
 
 use crate::cycle::{Cycle, cycle};
 
-pub(crate) const LACKS: &str = "cancel safety; a connection a lock";
+pub(crate) const LACKS: &str =
+    "cancel safety, an answer only once the lock is free; a connection a lock";
 
 pub(crate) async fn session(url: String) -> Result<Cycle> {
     let provider = PostgresLockProvider::new(url)
@@ -19,7 +20,13 @@ pub(crate) async fn session(url: String) -> Result<Cycle> {
         let provider = provider.clone();
         async move {
             let lock = provider.create_lock(&format!("{key:016x}"));
-            let handle = (lock.try_acquire().await?).context("the lock is somebody else's")?;
+            // A release of it may be under way after it was answered.
+            let handle = loop {
+                match lock.try_acquire().await? {
+                    Some(handle) => break handle,
+                    None => tokio::task::yield_now().await,
+                }
+            };
             handle.release().await?;
             Ok(())
         }
