@@ -18,6 +18,10 @@ test *ARGS:
 test-docker:
     ./scripts/test-docker
 
+# Measure sqlock beside its peers; `just bench quick` is shorter and writes nothing
+bench *ARGS:
+    ./scripts/bench {{ ARGS }}
+
 # Run the fault laboratory: just faults session --seeds 200
 faults *ARGS:
     cargo run -p sqlock-tests --bin faults -- {{ ARGS }}
