@@ -15,7 +15,7 @@ use sqlock_core::LockKey;
 /// assert_eq!(key.id(), AdvisoryId::Bigint(-2551168849325057047));
 /// ```
 ///
-/// [django-pglock]: https://pypi.org/project/django-pglock/
+/// [django-pglock]: https://github.com/Opus10/django-pglock
 #[must_use]
 pub fn django_pglock(name: &str) -> LockKey {
     let digest: [u8; 32] = Sha256::digest(name).into();

@@ -14,7 +14,7 @@ use sqlock_core::LockKey;
 /// assert_eq!(key.id(), AdvisoryId::Bigint(3660988262889610215));
 /// ```
 ///
-/// [sqlalchemy-dlock]: https://pypi.org/project/sqlalchemy-dlock/
+/// [sqlalchemy-dlock]: https://github.com/tanbro/sqlalchemy-dlock
 #[must_use]
 pub fn sqlalchemy_dlock(name: impl AsRef<[u8]>) -> LockKey {
     let digest: [u8; 8] = Blake2b::<U8>::digest(name).into();
