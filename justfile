@@ -18,6 +18,11 @@ test *ARGS:
 test-docker:
     ./scripts/test-docker
 
+# Pass the conformance suites on every pair of PostgreSQL and pooler, in containers:
+# just matrix bullseye; just matrix --write
+matrix *ARGS:
+    ./scripts/matrix {{ ARGS }}
+
 # Measure sqlock beside its peers; `just bench quick` is shorter and writes nothing
 bench *ARGS:
     ./scripts/bench {{ ARGS }}

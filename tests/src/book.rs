@@ -30,5 +30,6 @@ chapters! {
     security = "security.md",
     testing = "testing.md",
     transaction_locks = "transaction-locks.md",
+    versions = "versions.md",
     waiting = "waiting.md",
 }

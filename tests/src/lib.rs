@@ -20,7 +20,7 @@
 //! 1. `SQLOCK_TEST_POSTGRES_URL`, the URL of a superuser on a server that runs already;
 //! 2. PostgreSQL's own binaries: `initdb` on the `PATH`, in `pg_config --bindir`, or the newest
 //!    under `/usr/lib/postgresql`; also for root, by way of an unprivileged account;
-//! 3. a container, of the image `SQLOCK_TEST_POSTGRES_IMAGE` (`name:tag`) where that is set.
+//! 3. a container, of the image `SQLOCK_TEST_POSTGRES_IMAGE` (`name:tag`), or the file `images` names one.
 //!
 //! `SQLOCK_TEST_POSTGRES_SOURCE` (`url`, `local` or `container`) leaves only the one. Where none is
 //! to be had, the test fails and says what to install.
@@ -29,8 +29,9 @@
 //!
 //! A [`PgBouncer`] stands in front of any server. It is the binary `pgbouncer` on the `PATH` or in
 //! `/usr/sbin`, or else runs in a container of the image `SQLOCK_TEST_PGBOUNCER_IMAGE`;
-//! `SQLOCK_TEST_PGBOUNCER_SOURCE` (`local` or `container`) leaves only the one. A [`Standby`] follows
-//! a private server, and needs PostgreSQL's own binaries.
+//! `SQLOCK_TEST_PGBOUNCER_SOURCE` (`local` or `container`) leaves only the one; `odyssey` puts an
+//! Odyssey of that image in its place. A [`Standby`] follows a private server, and needs PostgreSQL's
+//! own binaries.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,6 +46,7 @@ mod belief;
 mod book;
 mod database;
 mod eventually;
+mod images;
 mod keeper;
 pub mod lab;
 mod observe;

@@ -23,14 +23,25 @@ impl Config {
         self.server.get_username()
     }
 
-    /// The file `pgbouncer.ini`. A setting given twice counts the second time.
-    pub(super) fn text(&self, port: u16, users: &str) -> String {
+    pub(super) fn password(&self) -> &str {
+        &self.password
+    }
+
+    pub(super) fn settings(&self) -> &[(String, String)] {
+        &self.settings
+    }
+
+    /// Where the server listens: a host or a socket's directory, and a port.
+    pub(super) fn address(&self) -> (&str, u16) {
         let socket = self.server.get_socket().and_then(|path| path.to_str());
         let host = socket.unwrap_or_else(|| self.server.get_host());
-        let mut text = format!(
-            "[databases]\n* = host={host} port={}\n\n{SECTION}\n",
-            self.server.get_port()
-        );
+        (host, self.server.get_port())
+    }
+
+    /// The file `pgbouncer.ini`. A setting given twice counts the second time.
+    pub(super) fn text(&self, port: u16, users: &str) -> String {
+        let (host, server_port) = self.address();
+        let mut text = format!("[databases]\n* = host={host} port={server_port}\n\n{SECTION}\n");
         let port = port.to_string();
         let own = [
             ("listen_addr", "127.0.0.1"),

@@ -3,12 +3,11 @@ use testcontainers_modules::testcontainers::core::WaitFor;
 use testcontainers_modules::testcontainers::{GenericImage, ImageExt as _};
 
 use super::config::{Config, KNOWS_PREPARED_STATEMENTS, STOCK_PREPARED_STATEMENTS};
-use crate::server::kept::{Kept, image};
+use crate::images::image;
+use crate::server::kept::Kept;
 use crate::server::port::on_free_port;
 
-const IMAGE: &str = "SQLOCK_TEST_PGBOUNCER_IMAGE";
-/// What `scripts/test-image pgbouncer` makes.
-const DEFAULT_IMAGE: &str = "sqlock-test-servers:default";
+pub(super) const IMAGE: &str = "SQLOCK_TEST_PGBOUNCER_IMAGE";
 
 const INI: &str = "/etc/sqlock-test/pgbouncer.ini";
 const USERS: &str = "/etc/sqlock-test/users";
@@ -23,7 +22,7 @@ pub(super) struct Container {
 
 impl Container {
     pub(super) fn start(config: &Config) -> Result<Self> {
-        let (name, tag) = image(IMAGE, DEFAULT_IMAGE)?;
+        let (name, tag) = image(IMAGE, "pgbouncer")?;
         let (port, kept) = on_free_port(|port| {
             let request = GenericImage::new(&name, &tag)
                 .with_wait_for(WaitFor::message_on_stderr("process up"))

@@ -31,7 +31,7 @@ impl PgBouncer {
     fn local(&self) -> &Local {
         match &*self.kind {
             Kind::Local(local) => local,
-            Kind::Container(_) => panic!(
+            Kind::Container(_) | Kind::Odyssey(_) => panic!(
                 "only a pgbouncer of a local binary can be stopped; \
                  apt-get install pgbouncer brings it"
             ),

@@ -4,6 +4,7 @@ mod console;
 mod container;
 mod faults;
 mod local;
+mod odyssey;
 mod source;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use self::config::Config;
 pub use self::console::{Pool, PoolerClient};
 use self::container::Container;
 use self::local::Local;
+use self::odyssey::Odyssey;
 use self::source::Source;
 use crate::server::PostgresServer;
 use crate::{TestDatabase, server};
@@ -37,6 +39,7 @@ pub struct PgBouncer {
 enum Kind {
     Local(Local),
     Container(Container),
+    Odyssey(Odyssey),
 }
 
 impl PgBouncer {
@@ -87,6 +90,7 @@ impl PgBouncer {
         match &*self.kind {
             Kind::Local(local) => local.port(),
             Kind::Container(container) => container.port(),
+            Kind::Odyssey(odyssey) => odyssey.port(),
         }
     }
 
@@ -128,5 +132,6 @@ fn launch(config: &Config) -> Result<Kind> {
         Source::Container => Kind::Container(
             Container::start(config).map_err(|error| source::nothing_found(&error))?,
         ),
+        Source::Odyssey => Kind::Odyssey(Odyssey::start(config)?),
     })
 }

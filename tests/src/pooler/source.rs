@@ -18,6 +18,7 @@ brew install pgbouncer (macos); it is looked for on PATH and in /usr/sbin
 pub(super) enum Source {
     Local(PathBuf),
     Container,
+    Odyssey,
 }
 
 impl Source {
@@ -30,7 +31,8 @@ impl Source {
                 .context(NOTHING_FOUND)
                 .context(format!("{SOURCE} is local")),
             "container" => Ok(Self::Container),
-            _ => bail!("{SOURCE} is {forced:?}; it takes local or container"),
+            "odyssey" => Ok(Self::Odyssey),
+            _ => bail!("{SOURCE} is {forced:?}; it takes local, container or odyssey"),
         }
     }
 }

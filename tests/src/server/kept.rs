@@ -1,10 +1,9 @@
-use std::env;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use testcontainers_modules::testcontainers::core::Image;
 use testcontainers_modules::testcontainers::runners::AsyncRunner as _;
 use testcontainers_modules::testcontainers::{ContainerAsync, ContainerRequest};
@@ -57,16 +56,6 @@ impl Drop for Kept {
             let _ = thread.join();
         }
     }
-}
-
-/// The name and the tag of the image that a variable of the environment names.
-pub(crate) fn image(variable: &str, default: &str) -> Result<(String, String)> {
-    let image = env::var(variable).ok().filter(|image| !image.is_empty());
-    let image = image.unwrap_or_else(|| default.to_owned());
-    let Some((name, tag)) = image.rsplit_once(':') else {
-        bail!("{variable} is {image:?}; it takes the form name:tag");
-    };
-    Ok((name.to_owned(), tag.to_owned()))
 }
 
 async fn keep<I: Image, T>(
