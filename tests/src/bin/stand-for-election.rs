@@ -18,7 +18,8 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 use sqlock::{
-    Election, FencingToken, Locks, SessionBackend, TellsLoss, Term,
+    Election, FencingToken, Locks, TellsLoss, Term,
+    session::{Fencing, SessionOptions},
     ttl::{LeaseOptions, TtlOptions},
 };
 use tokio::sync::oneshot;
@@ -36,7 +37,8 @@ async fn main() -> Outcome<()> {
     let notes = OpenOptions::new().append(true).create(true).open(notes)?;
     match backend.as_str() {
         "session" => {
-            let locks = Locks::new(SessionBackend::connect(url).await?);
+            let options = SessionOptions::new().fencing(Fencing::new());
+            let locks = Locks::new(options.connect(url).await?);
             stand(locks.election("leader")?, notes).await
         }
         "ttl" => {
