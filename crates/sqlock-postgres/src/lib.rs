@@ -12,6 +12,7 @@ mod failure;
 mod fencing;
 mod inspect;
 pub mod preflight;
+mod shield;
 mod startup;
 
 pub use connect::{connect_options, plain_options};
@@ -19,3 +20,4 @@ pub use facts::{LOCK_MEMORY_SETTING, ServerFacts};
 pub use failure::Failure;
 pub use fencing::{Fencing, TokenKind, TokenSource};
 pub use inspect::holders;
+pub use shield::shielded;

@@ -6,7 +6,7 @@ mod tokens;
 use std::{collections::HashSet, future::Future, time::Duration};
 
 use sqlock_core::{AdvisoryId, Error, LossCause, Mode};
-use sqlock_postgres::{Failure, ServerFacts, TokenSource};
+use sqlock_postgres::{Failure, ServerFacts, TokenSource, shielded};
 use sqlx::{AssertSqlSafe, PgPool, Row as _, postgres::PgListener};
 use tokio::{runtime::Handle, time::timeout};
 
@@ -208,7 +208,7 @@ impl Link {
     /// Safe: nothing is lost.
     pub(crate) async fn next_wake(&mut self) -> Result<Vec<AdvisoryId>, Fault> {
         let own = self.facts.backend_pid;
-        match self.listener()?.try_recv().await {
+        match shielded(self.listener()?.try_recv()).await.flatten() {
             Ok(Some(notification)) => Ok(notify::keys_from(&notification, own)),
             Ok(None) => Err(closed()),
             Err(error) => Err(session_over(Failure::of(error))),
@@ -279,7 +279,10 @@ async fn bounded<T>(
     limit: Duration,
     round_trip: impl Future<Output = sqlx::Result<T>>,
 ) -> Result<T, Fault> {
-    match timeout(limit, round_trip).await {
+    match timeout(limit, shielded(round_trip))
+        .await
+        .map(Result::flatten)
+    {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(match Failure::of(error) {
             failure @ Failure::Statement(_) => Fault::Statement(failure),

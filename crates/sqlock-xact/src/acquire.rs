@@ -7,7 +7,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use rand::Rng;
 use sqlock_core::{Error, FencingToken, LockGuard, Request, Result};
-use sqlock_postgres::TokenKind;
+use sqlock_postgres::{TokenKind, shielded};
 use sqlx::{Postgres, Transaction};
 use tokio::{
     sync::oneshot,
@@ -117,7 +117,8 @@ async fn refused(
         return Err(Failed::Finally(Error::Standby));
     }
     // confirmed, so that a pooler has its connection back while we wait
-    transaction.rollback().await.map_err(Failed::of)?;
+    let rolled_back = shielded(transaction.rollback()).await.flatten();
+    rolled_back.map_err(Failed::of)?;
     Ok(None)
 }
 

@@ -5,6 +5,7 @@ use futures_util::TryStreamExt;
 use sqlock_core::{
     Error, FencingToken, Held, LockKey, LossCause, Lost, LostSender, Request, Result, Transactional,
 };
+use sqlock_postgres::shielded;
 use sqlx::{AssertSqlSafe, Either, PgConnection, Postgres, Transaction};
 use tokio::runtime::Handle;
 
@@ -105,7 +106,8 @@ impl XactHeld {
             return Ok(());
         };
         let mut replies = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_many(&mut **transaction);
-        while let Some(reply) = replies.try_next().await.map_err(|error| (error, stage))? {
+        let mut next = async || shielded(replies.try_next()).await.flatten();
+        while let Some(reply) = next().await.map_err(|error| (error, stage))? {
             if matches!(reply, Either::Right(_)) {
                 stage = Stage::End;
             }
@@ -170,7 +172,8 @@ impl Held for XactHeld {
         if let (Err((error, _)), Some(transaction)) = (&asked, &mut self.transaction)
             && has_failed_before(error)
         {
-            let ended = sqlx::raw_sql(ROLL_BACK).execute(&mut **transaction).await;
+            let ended = sqlx::raw_sql(ROLL_BACK).execute(&mut **transaction);
+            let ended = shielded(ended).await.flatten();
             asked = ended.map(|_| ()).map_err(|error| (error, Stage::End));
         }
         if let Err((error, _)) = asked {

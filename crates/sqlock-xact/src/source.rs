@@ -6,6 +6,7 @@ use sqlock_core::{Deadline, Error, FencingToken, Result};
 use sqlock_postgres::{
     TokenSource,
     preflight::{Preflight, transaction_locks},
+    shielded,
 };
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, Transaction};
 use tokio::{
@@ -91,7 +92,7 @@ impl Source {
         if self.preflight == Preflight::Check {
             self.was_looked_at.get_or_try_init(|| self.look()).await?;
         }
-        let begun = self.pool.begin_with(BEGIN).await;
+        let begun = shielded(self.pool.begin_with(BEGIN)).await.flatten();
         begun.map_err(|error| self.failed(error))
     }
 
@@ -101,9 +102,8 @@ impl Source {
         transaction: &mut Transaction<'static, Postgres>,
         sql: String,
     ) -> sqlx::Result<Tried> {
-        let rows = sqlx::raw_sql(AssertSqlSafe(sql))
-            .fetch_all(&mut **transaction)
-            .await?;
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut **transaction);
+        let rows = shielded(rows).await.flatten()?;
         let row = only(rows)?;
         Ok(match row.try_get::<i32, _>(1)? {
             STANDBY => Tried::Standby,

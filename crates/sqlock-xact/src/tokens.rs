@@ -9,7 +9,7 @@ use std::{
 };
 
 use sqlock_core::{Error, FencingToken};
-use sqlock_postgres::{Failure, Fencing, TokenKind, TokenSource};
+use sqlock_postgres::{Failure, Fencing, TokenKind, TokenSource, shielded};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row, postgres::PgRow};
 use tokio::time::timeout;
 
@@ -50,7 +50,7 @@ impl Tokens {
     /// Outside of the lock's transaction, as it must be there for everybody, and must last.
     pub(crate) async fn raise(&self, source: &TokenSource, pool: &PgPool) -> Result<(), Failed> {
         let raise = sqlx::raw_sql(AssertSqlSafe(source.raise()));
-        let raised = raise.execute(pool).await;
+        let raised = shielded(raise.execute(pool)).await.flatten();
         raised.map_err(|error| self.failed(source, error))?;
         Ok(())
     }
@@ -106,6 +106,14 @@ impl Tokens {
 }
 
 async fn draw(
+    connection: &mut Option<PgConnection>,
+    source: &TokenSource,
+    pool: &PgPool,
+) -> sqlx::Result<FencingToken> {
+    shielded(draw_on(connection, source, pool)).await.flatten()
+}
+
+async fn draw_on(
     connection: &mut Option<PgConnection>,
     source: &TokenSource,
     pool: &PgPool,

@@ -5,6 +5,8 @@
 
 use sqlx::{AssertSqlSafe, Executor, PgConnection, postgres::PgRow};
 
+use crate::shielded;
+
 /// How often a statement that was cut short is tried.
 const TRIES: usize = 5;
 
@@ -25,7 +27,7 @@ pub(super) async fn rows(connection: &mut PgConnection, sql: &str) -> sqlx::Resu
         tries += 1;
         // all of it is written here; what is put in is numbers
         let question = sqlx::raw_sql(AssertSqlSafe(sql));
-        match connection.fetch_all(question).await {
+        match shielded(connection.fetch_all(question)).await.flatten() {
             Err(error) if tries < TRIES && is_of(&error, &["57014"]) => {}
             answer => return answer,
         }

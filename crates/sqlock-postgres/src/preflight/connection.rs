@@ -5,11 +5,15 @@ use std::{future::Future, time::Duration};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
+use crate::shielded;
+
 /// A good-bye that takes longer is not waited for.
 const GOOD_BYE: Duration = Duration::from_secs(1);
 
 pub(super) async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnection> {
-    PgConnection::connect_with(options).await
+    shielded(PgConnection::connect_with(options))
+        .await
+        .flatten()
 }
 
 pub(super) trait End {

@@ -10,7 +10,7 @@ use super::{
     identify::identify,
     self_test::{Kind, self_test},
 };
-use crate::Failure;
+use crate::{Failure, shielded};
 
 /// How long the first lock is held up by a test of an engine that is not known.
 const TEST_PATIENCE: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ const TEST_PATIENCE: Duration = Duration::from_secs(2);
 /// Safe: nothing is begun on the pool's connection.
 pub async fn transaction_locks(pool: &PgPool) -> Result<Report> {
     let failed = |error| Failure::of(error).error("xact", "preflight");
-    let mut connection = pool.acquire().await.map_err(failed)?;
+    let mut connection = shielded(pool.acquire()).await.flatten().map_err(failed)?;
     let mut report = identify(&mut connection).await.map_err(failed)?;
     drop(connection);
     if report.role != Some(Role::Standby) && report.transaction_locks.is_untested() {

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use sqlock_core::Error;
-use sqlock_postgres::{Failure, ServerFacts, preflight::Preflight};
+use sqlock_postgres::{Failure, ServerFacts, preflight::Preflight, shielded};
 use sqlx::{
     Connection, PgConnection,
     postgres::{PgConnectOptions, PgListener, PgPoolOptions},
@@ -98,8 +98,10 @@ async fn in_time<T>(
     options: &SessionOptions,
     opening: impl Future<Output = sqlx::Result<T>>,
 ) -> Result<T, Error> {
-    match timeout(options.connect_timeout, opening).await {
-        Ok(opened) => opened.map_err(|error| Failure::of(error).error(BACKEND, "connect")),
+    match timeout(options.connect_timeout, shielded(opening)).await {
+        Ok(opened) => opened
+            .flatten()
+            .map_err(|error| Failure::of(error).error(BACKEND, "connect")),
         Err(_) => Err(preflight::too_late(options)),
     }
 }

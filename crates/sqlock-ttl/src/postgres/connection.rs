@@ -1,6 +1,7 @@
 //! Transactions on a pooled connection: in one message, or in several.
 
 use futures_util::TryStreamExt;
+use sqlock_postgres::shielded;
 use sqlx::{
     AssertSqlSafe, Either, PgConnection, PgPool, Postgres, pool::PoolConnection, postgres::PgRow,
 };
@@ -15,7 +16,7 @@ const ATTEMPTS: u32 = 5;
 pub(super) async fn run(pool: &PgPool, sql: String) -> sqlx::Result<Vec<PgRow>> {
     let mut attempts = Attempts::default();
     loop {
-        match run_once(pool, sql.clone()).await {
+        match shielded(run_once(pool, sql.clone())).await.flatten() {
             Err(error) if attempts.go_on(&error) => {}
             answer => return answer,
         }

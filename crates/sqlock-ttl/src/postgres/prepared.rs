@@ -6,6 +6,7 @@
 use std::{fmt, sync::Arc};
 
 use sqlock_core::Error;
+use sqlock_postgres::shielded;
 use sqlx::{
     AssertSqlSafe, PgPool, Postgres, Row as _, SqlSafeStr as _, SqlStr,
     error::DatabaseError,
@@ -76,7 +77,10 @@ impl Prepared {
     ) -> sqlx::Result<Exchanged> {
         let mut attempts = Attempts::default();
         loop {
-            match self.exchange_once(pool, exchange, holder).await {
+            match shielded(self.exchange_once(pool, exchange, holder))
+                .await
+                .flatten()
+            {
                 Err(error) if attempts.go_on(&error) => {}
                 answer => return answer,
             }
@@ -163,7 +167,7 @@ impl Prepared {
     ) -> sqlx::Result<Vec<Renewed>> {
         let mut attempts = Attempts::default();
         loop {
-            match self.renew_once(pool, renewals).await {
+            match shielded(self.renew_once(pool, renewals)).await.flatten() {
                 Err(error) if attempts.go_on(&error) => {}
                 answer => return answer,
             }

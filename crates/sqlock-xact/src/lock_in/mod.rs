@@ -5,6 +5,7 @@ mod look;
 mod waiting;
 
 use sqlock_core::{Deadline, Error, IntoLockKeys, LockKey, Mode, Result, Wait, in_lock_order};
+use sqlock_postgres::shielded;
 use sqlx::{AssertSqlSafe, PgConnection};
 use tokio::time::Instant;
 
@@ -153,16 +154,19 @@ impl LockIn {
 
     async fn look(self, connection: &mut PgConnection, keys: &[LockKey]) -> Result<Look> {
         let sql = Look::statement(keys, self.mode, self.snapshot);
-        let rows = sqlx::raw_sql(AssertSqlSafe(sql))
-            .fetch_all(&mut *connection)
-            .await;
-        let look = match rows.and_then(only).and_then(|row| Look::of(&row)) {
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut *connection);
+        let look = match shielded(rows)
+            .await
+            .flatten()
+            .and_then(only)
+            .and_then(|row| Look::of(&row))
+        {
             Ok(look) => look,
             Err(error) => return Err(undone(connection, error, first(keys)).await),
         };
         if let Some(end) = look.end(keys) {
-            let ended = sqlx::raw_sql(end).execute(connection).await;
-            ended.map_err(of_acquire)?;
+            let ended = shielded(sqlx::raw_sql(end).execute(connection)).await;
+            ended.flatten().map_err(of_acquire)?;
         }
         look.check()?;
         Ok(look)
@@ -180,14 +184,14 @@ impl LockIn {
             return Ok(false);
         }
         let mut waiting = Waiting::new(connection, keys, self.mode, look, deadline);
-        let outcome = waiting.run().await;
+        let outcome = shielded(waiting.run()).await.flatten();
         let is_limit = outcome.as_ref().is_err_and(|error| waiting.is_limit(error));
         match outcome {
             Ok(true) => Ok(true),
             // those that are had already are freed
             Ok(false) => {
-                let ended = sqlx::raw_sql(UNDO).execute(connection).await;
-                ended.map_err(of_acquire)?;
+                let ended = shielded(sqlx::raw_sql(UNDO).execute(connection)).await;
+                ended.flatten().map_err(of_acquire)?;
                 Ok(false)
             }
             Err(error) => match undone(connection, error, first(keys)).await {
@@ -212,7 +216,8 @@ async fn undone(connection: &mut PgConnection, error: sqlx::Error, key: &LockKey
         }
         _ => {}
     }
-    if let Err(failed) = sqlx::raw_sql(UNDO).execute(connection).await {
+    let going_back = sqlx::raw_sql(UNDO).execute(connection);
+    if let Err(failed) = shielded(going_back).await.flatten() {
         tracing::debug!(backend = BACKEND, %failed, "the transaction could not go back");
     }
     of_acquire(error)

@@ -15,7 +15,7 @@ use std::{
 };
 
 use sqlock_core::{Error, Result};
-use sqlock_postgres::Failure;
+use sqlock_postgres::{Failure, shielded};
 use sqlx::{PgPool, postgres::PgConnectOptions};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -111,12 +111,13 @@ impl Route {
             ear.listen().await?;
             Ok::<_, sqlx::Error>(ear)
         };
-        let mut ear = timeout(self.limit, opening)
+        let mut ear = timeout(self.limit, shielded(opening))
             .await
-            .map_err(|_| no_answer())??;
+            .map_err(|_| no_answer())?
+            .flatten()?;
         if !self.is_proven.load(Ordering::Relaxed) {
-            match timeout(self.limit, ear.prove(requests)).await {
-                Ok(answer) => answer?,
+            match timeout(self.limit, shielded(ear.prove(requests))).await {
+                Ok(answer) => answer.flatten()?,
                 Err(_) => return Err(Trouble::NoWay),
             }
             self.is_proven.store(true, Ordering::Relaxed);
@@ -127,13 +128,19 @@ impl Route {
     /// Until the connection is at its end.
     async fn attend(&self, ear: &mut Ear, heard: &mpsc::UnboundedSender<Heard>) -> Trouble {
         loop {
-            match timeout(SILENCE, ear.next()).await {
+            match timeout(SILENCE, shielded(ear.next()))
+                .await
+                .map(Result::flatten)
+            {
                 Ok(Ok(Some(hash))) => {
                     heard.send(Heard::Free(hash)).ok();
                 }
                 Ok(Ok(None)) => {}
                 Ok(Err(error)) => return Trouble::Failed(error),
-                Err(_) => match timeout(self.limit, ear.ask()).await {
+                Err(_) => match timeout(self.limit, shielded(ear.ask()))
+                    .await
+                    .map(Result::flatten)
+                {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => return Trouble::Failed(error),
                     Err(_) => return no_answer(),
