@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::{
     FencingToken, Held, LockBackend, LockGuard, LockKey, Locks, Lost, Request, Result,
-    SharedBackend,
+    SharedBackend, TellsLoss, WritersFirst,
 };
 
 /// A held lock of any backend.
@@ -24,6 +24,13 @@ pub struct DynBackend(Box<dyn LockBackend<Held = BoxHeld>>);
 /// Any backend that has a shared mode, chosen at run time: [`Locks::erased_shared`].
 pub struct DynSharedBackend(Box<dyn SharedBackend<Held = BoxHeld>>);
 
+/// Any backend that tells of losses, chosen at run time: [`Locks::erased_tells_loss`].
+pub struct DynTellsLoss(Box<dyn TellsLoss<Held = BoxHeld>>);
+
+/// Any backend that promises a waiting writer its turn, chosen at run time:
+/// [`Locks::erased_writers_first`].
+pub struct DynWritersFirst(Box<dyn WritersFirst<Held = BoxHeld>>);
+
 impl<B: LockBackend> Locks<B> {
     /// The same locks, with a type that does not name the backend.
     #[must_use]
@@ -38,6 +45,33 @@ impl<B: LockBackend> Locks<B> {
         B: SharedBackend,
     {
         self.map_backend(|backend| DynSharedBackend(Box::new(Erased(backend))))
+    }
+
+    /// The same locks, with a type that does not name the backend but has elections.
+    ///
+    /// ```
+    /// # use sqlock_core::{DynTellsLoss, Locks, MemoryBackend};
+    /// # fn example() -> sqlock_core::Result<()> {
+    /// let locks: Locks<DynTellsLoss> = Locks::new(MemoryBackend::new()).erased_tells_loss();
+    /// let election = locks.election("scheduler")?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn erased_tells_loss(self) -> Locks<DynTellsLoss>
+    where
+        B: TellsLoss,
+    {
+        self.map_backend(|backend| DynTellsLoss(Box::new(Erased(backend))))
+    }
+
+    /// The same locks, with a type that does not name the backend but has
+    /// [`read_write`](Locks::read_write).
+    #[must_use]
+    pub fn erased_writers_first(self) -> Locks<DynWritersFirst>
+    where
+        B: WritersFirst,
+    {
+        self.map_backend(|backend| DynWritersFirst(Box::new(Erased(backend))))
     }
 }
 
@@ -92,13 +126,25 @@ macro_rules! forward_backend {
 
 forward_backend!(DynBackend);
 forward_backend!(DynSharedBackend);
+forward_backend!(DynTellsLoss);
+forward_backend!(DynWritersFirst);
 
-#[async_trait]
-impl SharedBackend for DynSharedBackend {
-    async fn acquire_shared(&self, request: Request) -> Result<Option<LockGuard<BoxHeld>>> {
-        self.0.acquire_shared(request).await
-    }
+macro_rules! forward_shared {
+    ($erased:ty) => {
+        #[async_trait]
+        impl SharedBackend for $erased {
+            async fn acquire_shared(&self, request: Request) -> Result<Option<LockGuard<BoxHeld>>> {
+                self.0.acquire_shared(request).await
+            }
+        }
+    };
 }
+
+forward_shared!(DynSharedBackend);
+forward_shared!(DynWritersFirst);
+
+impl TellsLoss for DynTellsLoss {}
+impl WritersFirst for DynWritersFirst {}
 
 impl std::fmt::Debug for BoxHeld {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -129,6 +175,9 @@ impl<B: SharedBackend> SharedBackend for Erased<B> {
         Ok(self.0.acquire_shared(request).await?.map(Nested::erase))
     }
 }
+
+impl<B: TellsLoss> TellsLoss for Erased<B> {}
+impl<B: WritersFirst> WritersFirst for Erased<B> {}
 
 /// A guard within a guard. The outer one decides the inner one's fate, and only the outer one
 /// speaks of it in events.

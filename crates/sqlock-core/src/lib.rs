@@ -37,7 +37,7 @@ pub use backend::{
 };
 pub use deadline::{Deadline, Wait};
 pub use election::{Election, ElectionWatch, Health, Standing, Term};
-pub use erased::{BoxHeld, DynBackend, DynSharedBackend};
+pub use erased::{BoxHeld, DynBackend, DynSharedBackend, DynTellsLoss, DynWritersFirst};
 pub use error::{BoxError, Error, Result};
 pub use fencing_fault::FencingFault;
 pub use guard::LockGuard;

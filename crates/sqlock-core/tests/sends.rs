@@ -10,9 +10,10 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use sqlock_core::{
-    BoxHeld, Deadline, DynBackend, DynSharedBackend, Error, FencingToken, Held, Holder,
-    LockBackend, LockGuard, LockKey, Locks, LocksBuilder, Lost, LostSender, MemoryBackend,
-    ReadGuard, ReadWrite, Request, Result, Semaphore, Wait, WriteGuard, memory::MemoryHeld,
+    BoxHeld, Deadline, DynBackend, DynSharedBackend, DynTellsLoss, DynWritersFirst, Error,
+    FencingToken, Held, Holder, LockBackend, LockGuard, LockKey, Locks, LocksBuilder, Lost,
+    LostSender, MemoryBackend, ReadGuard, ReadWrite, Request, Result, Semaphore, Wait, WriteGuard,
+    memory::MemoryHeld,
 };
 
 fn shared<T: Send + Sync + 'static>() {}
@@ -25,6 +26,7 @@ fn types_can_be_shared_between_threads() {
     shared::<LockGuard<MemoryHeld>>();
     shared::<LockGuard<BoxHeld>>();
     shared::<(DynBackend, DynSharedBackend, Locks<DynBackend>)>();
+    shared::<(DynTellsLoss, DynWritersFirst)>();
     shared::<(Lost, LostSender, Request, Deadline, Wait)>();
     shared::<(LockKey, Error, FencingToken, Holder)>();
     shared::<(Semaphore<MemoryBackend>, ReadWrite<MemoryBackend>)>();

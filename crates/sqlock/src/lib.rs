@@ -2,12 +2,13 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use sqlock_core::{
-    AdvisoryId, BoxError, BoxHeld, Deadline, DynBackend, DynSharedBackend, Election, ElectionWatch,
-    Error, Expiry, FencingFault, FencingToken, Health, Held, Holder, InspectBackend, IntoLockKey,
-    IntoLockKeys, InvalidKey, KeyVisibility, LeaseBackend, LeaseTerms, Leased, Lock, LockBackend,
-    LockGuard, LockKey, Locks, LocksBuilder, LossCause, Lost, LostSender, Mode, QueueBackend,
-    Queued, RESERVED_PAIR_CLASSES, ReadGuard, ReadWrite, Request, Result, Semaphore, SharedBackend,
-    Standing, TellsLoss, Term, Transactional, Wait, Whose, WriteGuard, WritersFirst,
+    AdvisoryId, BoxError, BoxHeld, Deadline, DynBackend, DynSharedBackend, DynTellsLoss,
+    DynWritersFirst, Election, ElectionWatch, Error, Expiry, FencingFault, FencingToken, Health,
+    Held, Holder, InspectBackend, IntoLockKey, IntoLockKeys, InvalidKey, KeyVisibility,
+    LeaseBackend, LeaseTerms, Leased, Lock, LockBackend, LockGuard, LockKey, Locks, LocksBuilder,
+    LossCause, Lost, LostSender, Mode, QueueBackend, Queued, RESERVED_PAIR_CLASSES, ReadGuard,
+    ReadWrite, Request, Result, Semaphore, SharedBackend, Standing, TellsLoss, Term, Transactional,
+    Wait, Whose, WriteGuard, WritersFirst,
 };
 
 /// Locks in this process, for unit tests.

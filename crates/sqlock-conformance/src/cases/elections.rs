@@ -83,13 +83,14 @@ pub async fn the_next_leads_after_a_stop<H: Harness<Backend: TellsLoss>>(world: 
     world.until_free().await;
 }
 
-/// A leader whose lock is lost leads no more, its body has stopped, and another one leads.
+/// A leader whose lock is lost leads no more, its body has stopped, and another one leads, whose
+/// backend is chosen at run time.
 pub async fn a_leader_that_is_lost_steps_down<H: LossHarness<Backend: TellsLoss>>(world: World<H>) {
     let (one, other) = world.two_nodes().await;
     let first = Node::start(&one);
     let term = first.leads::<H>().await;
     let body = within(H::PATIENCE, "the first term's body", first.body()).await;
-    let second = Node::start(&other);
+    let second = Node::start(&other.erased_tells_loss());
     world.harness().break_holder(&one).await;
     // what the body held is dropped with it
     within(H::NOTICE, "the body's end", body).await;

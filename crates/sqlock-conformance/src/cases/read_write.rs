@@ -16,12 +16,17 @@ use crate::{
     support::{A_MOMENT, Pace, join_all, poll_times, within},
 };
 
-/// Readers are in together, and a writer alone; it is the lock of its name.
+/// Readers are in together, and a writer alone; it is the lock of its name, also where the backend
+/// is chosen at run time.
 pub async fn readers_share_and_a_writer_does_not<H: Harness<Backend: WritersFirst>>(
     world: World<H>,
 ) {
     let (one, other) = world.two_nodes().await;
-    let (here, there) = (one.read_write("k").unwrap(), other.read_write("k").unwrap());
+    let (here, there) = (
+        one.read_write("k"),
+        other.erased_writers_first().read_write("k"),
+    );
+    let (here, there) = (here.unwrap(), there.unwrap());
     let (first, second) = (here.read().await.unwrap(), there.read().await.unwrap());
     let third = here.try_read().await.unwrap().expect("readers share it");
     assert!(there.try_write().await.unwrap().is_none());
