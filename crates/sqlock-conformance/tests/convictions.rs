@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "support for tests")]
 
+#[macro_use]
+mod convict;
 mod flawed;
 
 use flawed::{Flaw, FlawedWorld, Has};
@@ -22,35 +24,9 @@ mod without_a_flaw {
     }
 }
 
-/// One test a flaw and case; it passes where the case fails.
-macro_rules! convict {
-    ($($module:ident $flaw:ident: [$($theme:ident::$case:ident),* $(,)?])*) => {
-        $(
-            mod $module {
-                use super::{Flaw, FlawedWorld, Has};
-
-                struct Flawed;
-
-                impl Has for Flawed {
-                    const FLAW: Flaw = Flaw::$flaw;
-                }
-
-                $(
-                    #[test]
-                    #[should_panic]
-                    fn $case() {
-                        sqlock_conformance::run::<FlawedWorld<Flawed>>(
-                            stringify!($case),
-                            sqlock_conformance::cases::$theme::$case,
-                        );
-                    }
-                )*
-            }
-        )*
-    };
-}
-
 convict! {
+    FlawedWorld;
+
     nodes_apart NodesApart: [
         exclusion::nodes_exclude_each_other,
         load::a_hundred_tasks_never_overlap,

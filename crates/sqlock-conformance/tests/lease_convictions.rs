@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "support for tests")]
 
+#[macro_use]
+mod convict;
 mod leasing;
 
 use leasing::{Flaw, Has, LeaseWorld};
@@ -23,35 +25,9 @@ mod without_a_flaw {
     sqlock_conformance::__cases!(tokens);
 }
 
-/// One test a flaw and case; it passes where the case fails.
-macro_rules! convict {
-    ($($module:ident $flaw:ident: [$($theme:ident::$case:ident),* $(,)?])*) => {
-        $(
-            mod $module {
-                use super::{Flaw, Has, LeaseWorld};
-
-                struct Flawed;
-
-                impl Has for Flawed {
-                    const FLAW: Flaw = Flaw::$flaw;
-                }
-
-                $(
-                    #[test]
-                    #[should_panic]
-                    fn $case() {
-                        sqlock_conformance::run::<LeaseWorld<Flawed>>(
-                            stringify!($case),
-                            sqlock_conformance::cases::$theme::$case,
-                        );
-                    }
-                )*
-            }
-        )*
-    };
-}
-
 convict! {
+    LeaseWorld;
+
     never_ends NeverEnds: [
         leases::a_paused_holder_is_succeeded,
         leases::a_late_renewal_revives_nothing,
