@@ -79,6 +79,11 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) shared: bool,
 
+    /// Give an advisory lock a fencing token too, in SQLOCK_TOKEN. Its tables are created in the
+    /// schema `public` where they are missing. Leases always have one.
+    #[arg(long)]
+    pub(crate) fencing: bool,
+
     /// Exit with this code where others hold the lock, or the wait was in vain.
     #[arg(long, value_name = "N", default_value_t = Code::CONFLICT.0)]
     pub(crate) conflict_exit_code: u8,
@@ -224,7 +229,7 @@ Examples:
 
 Environment of CMD:
   SQLOCK_KEY    the name of the lock
-  SQLOCK_TOKEN  its fencing token, where the backend has one: a number that rises with every
+  SQLOCK_TOKEN  its fencing token, of a lease or with --fencing: a number that rises with every
                 acquisition, by which a resource can tell a holder of old
 
 Exit codes:

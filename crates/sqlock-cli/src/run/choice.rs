@@ -8,12 +8,14 @@ use std::{
 use sqlock::{
     InspectBackend, LeaseBackend, Lock, Locks, LocksBuilder, SessionBackend, SqliteBackend,
     TtlBackend,
-    session::{Preflight, SessionOptions},
+    session::{Fencing, Preflight, SessionOptions},
     sqlite::SqliteOptions,
     ttl::{LeaseOptions, TtlOptions},
+    xact::XactOptions,
 };
 use sqlock_postgres::connect_options;
 use sqlx::{PgPool, postgres::PgPoolOptions};
+use tokio::time::timeout;
 
 use super::name;
 use crate::{
@@ -108,12 +110,44 @@ pub(super) async fn session(
     target: &Target,
     preflight: Preflight,
 ) -> Result<SessionBackend, Failure> {
-    SessionOptions::new()
+    let mut options = SessionOptions::new()
         .application_name(holder(args))
-        .preflight(preflight)
+        .preflight(preflight);
+    if let Some(fencing) = fencing(args, target).await? {
+        options = options.fencing(fencing);
+    }
+    options
         .connect(target.reveal())
         .await
         .map_err(|error| Failure::of(format!("cannot use {target}"), error))
+}
+
+pub(super) async fn transactions(
+    args: &Run,
+    target: &Target,
+    preflight: Preflight,
+) -> Result<XactOptions, Failure> {
+    let options = XactOptions::new().preflight(preflight);
+    Ok(match fencing(args, target).await? {
+        Some(fencing) => options.fencing(fencing),
+        None => options,
+    })
+}
+
+/// Where the tokens are that were asked for.
+async fn fencing(args: &Run, target: &Target) -> Result<Option<Fencing>, Failure> {
+    if !args.fencing {
+        return Ok(None);
+    }
+    let fencing = Fencing::new();
+    match timeout(CONNECT, fencing.create(target.reveal())).await {
+        Ok(Ok(())) => Ok(Some(fencing)),
+        Ok(Err(error)) => Err(Failure::of(format!("cannot use {target}"), error)),
+        Err(_) => Err(Failure::new(
+            Code::UNAVAILABLE,
+            format!("cannot use {target}: no answer within {CONNECT:?}"),
+        )),
+    }
 }
 
 /// A pool of the one connection that the lock takes. Nothing is sent yet.

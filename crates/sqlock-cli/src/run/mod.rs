@@ -10,7 +10,7 @@ mod watch;
 
 use std::time::Duration;
 
-use sqlock::{InspectBackend, Lock, Locks, SharedBackend, session::Preflight, xact::XactOptions};
+use sqlock::{InspectBackend, Lock, Locks, SharedBackend, session::Preflight};
 use tokio::time::timeout;
 
 use crate::{
@@ -84,7 +84,11 @@ async fn advisory(
         }
         Advisory::Xact => {
             let pool = choice::pool(args, target)?;
-            let options = XactOptions::new().preflight(preflight);
+            let opening = choice::transactions(args, target, preflight);
+            let options = match unless_told(signals, opening).await {
+                Ok(options) => options?,
+                Err(code) => return Ok(code),
+            };
             let locks = Locks::new(options.with_pool(pool.clone()));
             let result = under(args, &locks, lock(args, &locks), signals).await;
             if timeout(CLOSING, pool.close()).await.is_err() {

@@ -10,6 +10,7 @@
 mod auto;
 mod codes;
 mod doctor;
+mod fencing;
 mod holder;
 mod kills;
 mod leases;
