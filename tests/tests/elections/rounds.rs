@@ -53,11 +53,7 @@ fn sessions_have_one_leader() {
     });
 }
 
-fn play(
-    backend: &'static str,
-    database: &TestDatabase,
-    pause: impl Fn(&mut Fleet, u32) -> u32,
-) {
+fn play(backend: &'static str, database: &TestDatabase, pause: impl Fn(&mut Fleet, u32) -> u32) {
     let directory = TempDir::new().expect("a directory");
     let notes = directory.path().join("notes");
     let mut random = StdRng::seed_from_u64(7);

@@ -1,71 +1,25 @@
 //! Random schedules of everything that can happen to a lease.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use sqlock::ttl::{Protocol, TtlOptions};
-use sqlock_tests::TestDatabase;
-use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
+use sqlock_tests::{Believers, Tally, TestDatabase, run_schedules, schedules_or};
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     support::{ask, execute},
-    tools::{Lease, LeaseLocks, create_table, locks, options},
+    tools::{LeaseLocks, create_table, locks, options},
     world::pooler,
 };
 
 const CLIENTS: usize = 8;
 const TTL: Duration = Duration::from_millis(400);
 
-/// How many are tried: `SQLOCK_SCHEDULES`, or enough for every day.
-fn schedules() -> usize {
-    let wanted = std::env::var("SQLOCK_SCHEDULES").ok();
-    wanted.and_then(|count| count.parse().ok()).unwrap_or(1_000)
-}
-
-/// Those who were granted one key.
-#[derive(Default)]
-struct Believers {
-    leases: Mutex<Vec<Arc<Lease>>>,
-    last_token: AtomicI64,
-}
-
-impl Believers {
-    /// At the moment of a grant nobody else may believe in the lock, and the token is the highest.
-    fn granted(&self, lease: Lease, what: &str) -> Arc<Lease> {
-        let lease = Arc::new(lease);
-        let token = lease.token().expect("a token").get();
-        let mut leases = self.leases.lock().expect("no panic");
-        for other in leases.iter() {
-            assert!(
-                !(other.is_valid() && lease.is_valid()),
-                "{what}: two believe"
-            );
-        }
-        let last = self.last_token.swap(token, Ordering::SeqCst);
-        assert!(last < token, "{what}: token {token} after {last}");
-        leases.push(Arc::clone(&lease));
-        lease
-    }
-
-    /// What is given back is believed in by nobody.
-    fn forget(&self, lease: Arc<Lease>) -> Option<Lease> {
-        let mut leases = self.leases.lock().expect("no panic");
-        leases.retain(|other| !Arc::ptr_eq(other, &lease));
-        Arc::into_inner(lease)
-    }
-}
-
 struct World {
     database: TestDatabase,
     clients: Vec<LeaseLocks>,
-    grants: AtomicUsize,
-    losses: AtomicUsize,
+    tally: Tally,
 }
 
 /// Acquire, renew, pause, release, sweep, kill and reconnect, by eight clients, half of them through
@@ -96,30 +50,20 @@ fn two_never_believe_and_tokens_never_go_back() {
         let world = Arc::new(World {
             clients: clients.collect(),
             database,
-            grants: AtomicUsize::new(0),
-            losses: AtomicUsize::new(0),
+            tally: Tally::default(),
         });
         let disturbance = tokio::spawn(disturb(Arc::clone(&world)));
-        let room = Arc::new(Semaphore::new(150));
-        let mut tasks = JoinSet::new();
-        for seed in 0..schedules() {
-            let room = Arc::clone(&room).acquire_owned().await.expect("it is open");
+        let count = schedules_or(1_000);
+        run_schedules(0..count as u64, 150, |seed| {
             let world = Arc::clone(&world);
-            tasks.spawn(async move {
-                schedule(&world, u64::try_from(seed).expect("it fits")).await;
-                drop(room);
-            });
-        }
-        tasks.join_all().await;
+            async move { schedule(&world, seed).await }
+        })
+        .await;
         disturbance.abort();
-        let count = |what: &AtomicUsize| what.load(Ordering::Relaxed);
-        let (grants, losses) = (count(&world.grants), count(&world.losses));
-        println!(
-            "{} schedules: {grants} grants, {losses} losses",
-            schedules()
-        );
+        let (grants, losses) = world.tally.counts();
+        println!("{count} schedules: {grants} grants, {losses} losses");
         // much less than there are on an idle machine: that it is no empty test
-        assert!(grants > schedules() / 2 && losses > schedules() / 100);
+        assert!(grants > count / 2 && losses > count / 100);
     });
 }
 
@@ -147,7 +91,7 @@ async fn act(world: &World, believers: &Believers, random: &mut StdRng, seed: u6
     let Ok(lease) = client.acquire_within(key.as_str(), wait).await else {
         return;
     };
-    world.grants.fetch_add(1, Ordering::Relaxed);
+    world.tally.grant();
     let lease = believers.granted(lease, what);
     match random.random_range(0..8) {
         // it works for a while, and longer than the TTL now and then
@@ -177,7 +121,7 @@ async fn act(world: &World, believers: &Believers, random: &mut StdRng, seed: u6
     }
     let is_lost = lease.check().is_err();
     if is_lost {
-        world.losses.fetch_add(1, Ordering::Relaxed);
+        world.tally.loss();
     }
     if let Some(lease) = believers.forget(lease) {
         lease.release().await.ok();

@@ -1,70 +1,24 @@
 //! Random schedules of everything that can happen to a lease of a file.
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use sqlock::{
-    LockGuard, Locks, SqliteBackend,
-    sqlite::{LeaseOptions, SqliteOptions, TtlHeld},
+    Locks, SqliteBackend,
+    sqlite::{LeaseOptions, SqliteOptions},
 };
-use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
+use sqlock_tests::{Believers, Tally, run_schedules, schedules_or};
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::tools::{place, raw, run};
 
 const CLIENTS: usize = 4;
 const TTL: Duration = Duration::from_millis(500);
 
-/// How many are tried: `SQLOCK_SCHEDULES`, or enough for every day.
-fn schedules() -> usize {
-    let wanted = std::env::var("SQLOCK_SCHEDULES").ok();
-    wanted.and_then(|count| count.parse().ok()).unwrap_or(100)
-}
-
-type Lease = LockGuard<TtlHeld>;
-
 struct World {
     path: PathBuf,
     clients: Vec<Locks<SqliteBackend>>,
-    grants: AtomicUsize,
-    losses: AtomicUsize,
-}
-
-/// Those who were granted one key.
-#[derive(Default)]
-struct Believers {
-    leases: Mutex<Vec<Arc<Lease>>>,
-    last_token: AtomicI64,
-}
-
-impl Believers {
-    /// At the moment of a grant nobody else may believe in the lock, and the token is the highest.
-    fn granted(&self, lease: Lease, what: &str) -> Arc<Lease> {
-        let lease = Arc::new(lease);
-        let token = lease.token().expect("a token").get();
-        let mut leases = self.leases.lock().expect("no panic");
-        let two_believe = leases
-            .iter()
-            .any(|other| other.is_valid() && lease.is_valid());
-        assert!(!two_believe, "{what}: two believe");
-        let last = self.last_token.swap(token, Ordering::SeqCst);
-        assert!(last < token, "{what}: token {token} after {last}");
-        leases.push(Arc::clone(&lease));
-        lease
-    }
-
-    /// What is given back is believed in by nobody.
-    fn forget(&self, lease: Arc<Lease>) -> Option<Lease> {
-        let mut leases = self.leases.lock().expect("no panic");
-        leases.retain(|other| !Arc::ptr_eq(other, &lease));
-        Arc::into_inner(lease)
-    }
+    tally: Tally,
 }
 
 /// Acquire, renew, release, drop, sweep and lock the file for too long, by four clients: at no time do
@@ -83,40 +37,30 @@ async fn two_never_believe_and_tokens_never_go_back() {
     let world = Arc::new(World {
         path,
         clients,
-        grants: AtomicUsize::new(0),
-        losses: AtomicUsize::new(0),
+        tally: Tally::default(),
     });
     let disturbance = tokio::spawn(disturb(Arc::clone(&world)));
-    let room = Arc::new(Semaphore::new(50));
-    let mut tasks = JoinSet::new();
-    for seed in 0..schedules() {
-        let room = Arc::clone(&room).acquire_owned().await.expect("it is open");
+    let count = schedules_or(100);
+    run_schedules(0..count as u64, 50, |seed| {
         let world = Arc::clone(&world);
-        tasks.spawn(async move {
-            schedule(&world, seed).await;
-            drop(room);
-        });
-    }
-    tasks.join_all().await;
+        async move { schedule(&world, seed).await }
+    })
+    .await;
     disturbance.abort();
-    let count = |what: &AtomicUsize| what.load(Ordering::Relaxed);
-    let (grants, losses) = (count(&world.grants), count(&world.losses));
-    println!(
-        "{} schedules: {grants} grants, {losses} losses",
-        schedules()
-    );
+    let (grants, losses) = world.tally.counts();
+    println!("{count} schedules: {grants} grants, {losses} losses");
     // that it is no empty test
-    assert!(grants > schedules() / 2 && losses > 0);
+    assert!(grants > count / 2 && losses > 0);
 }
 
 /// One key, and what its clients do with it.
-async fn schedule(world: &Arc<World>, seed: usize) {
+async fn schedule(world: &Arc<World>, seed: u64) {
     let believers = Arc::new(Believers::default());
     let mut tasks = JoinSet::new();
     for actor in 0..3 {
         let (world, believers) = (Arc::clone(world), Arc::clone(&believers));
         tasks.spawn(async move {
-            let mut random = StdRng::seed_from_u64((seed * 100 + actor) as u64);
+            let mut random = StdRng::seed_from_u64(seed * 100 + actor);
             for step in 0..4 {
                 let what = format!("seed {seed}, actor {actor}, step {step}");
                 act(&world, &believers, &mut random, seed, &what).await;
@@ -126,14 +70,14 @@ async fn schedule(world: &Arc<World>, seed: usize) {
     tasks.join_all().await;
 }
 
-async fn act(world: &World, believers: &Believers, random: &mut StdRng, seed: usize, what: &str) {
+async fn act(world: &World, believers: &Believers, random: &mut StdRng, seed: u64, what: &str) {
     let key = format!("key-{seed}");
     let client = &world.clients[random.random_range(0..CLIENTS)];
     let wait = Duration::from_millis(random.random_range(0..1_500));
     let Ok(lease) = client.acquire_within(key.as_str(), wait).await else {
         return;
     };
-    world.grants.fetch_add(1, Ordering::Relaxed);
+    world.tally.grant();
     let lease = believers.granted(lease, what);
     match random.random_range(0..8) {
         0..=2 => sleep(Duration::from_millis(random.random_range(0..100))).await,
@@ -146,7 +90,7 @@ async fn act(world: &World, believers: &Believers, random: &mut StdRng, seed: us
         _ => {}
     }
     if lease.check().is_err() {
-        world.losses.fetch_add(1, Ordering::Relaxed);
+        world.tally.loss();
     }
     if let Some(lease) = believers.forget(lease) {
         lease.release().await.ok();
