@@ -79,7 +79,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) shared: bool,
 
-    /// Give an advisory lock a fencing token too, in SQLOCK_TOKEN. Its tables are created in the
+    /// Give an advisory lock a fencing token too, in `SQLOCK_TOKEN`. Its tables are created in the
     /// schema `public` where they are missing. Leases always have one.
     #[arg(long)]
     pub(crate) fencing: bool,
