@@ -18,6 +18,6 @@ mod startup;
 pub use connect::{connect_options, plain_options};
 pub use facts::{LOCK_MEMORY_SETTING, ServerFacts};
 pub use failure::Failure;
-pub use fencing::{Fencing, TokenKind, TokenSource};
+pub use fencing::{Fencing, TIMELINE, TokenKind, TokenSource};
 pub use inspect::holders;
 pub use shield::shielded;

@@ -15,7 +15,7 @@ mod source;
 use sqlock_core::Result;
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 
-pub use source::{TokenKind, TokenSource};
+pub use source::{TIMELINE, TokenKind, TokenSource};
 
 use crate::{Failure, connect_options, plain_options};
 use names::Names;

@@ -201,6 +201,11 @@ impl TokenSource {
     }
 }
 
+/// An expression for the timeline, which rises with every promotion. Any role may ask; the
+/// `search_path` must be `pg_catalog`.
+pub const TIMELINE: &str =
+    "('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint";
+
 /// A number that no token was given above, for the row `f`: the row's own; and, where the row may
 /// have gone back, one that goes by the timeline and, within that, by the clock. The high 12 bits are
 /// the timeline, which rises with every promotion; `is_copy` where the tables were restored, which
@@ -209,7 +214,7 @@ fn start(is_copy: &str) -> String {
     format!(
         "greatest(f.reserved,
            (least(4095, greatest((f.reserved >> 51) + case when {is_copy} then 1 else 0 end,
-             ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint)) << 51)
+             {TIMELINE})) << 51)
            + (least(4294967295, extract(epoch from clock_timestamp()))::bigint << 19))"
     )
 }

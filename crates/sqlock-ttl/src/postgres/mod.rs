@@ -1,6 +1,7 @@
 //! Leases in a table of PostgreSQL.
 
 mod connection;
+mod floor;
 mod listener;
 mod literal;
 mod prepared;
@@ -29,6 +30,7 @@ use crate::{
         Renewed, Store, unexpected,
     },
 };
+use floor::{Floor, Floors};
 pub(crate) use listener::Route;
 use prepared::Prepared;
 pub(crate) use shared::{Columns, SharedSql, SharedStore};
@@ -47,6 +49,7 @@ pub(crate) struct PostgresStore {
     name: TableName,
     statements: Statements,
     prepared: Option<Prepared>,
+    floors: Floors,
     list: List,
     /// By which releases are heard.
     route: Option<Route>,
@@ -76,10 +79,31 @@ impl PostgresStore {
             renewals,
             statements: Statements::new(&name, waiters),
             prepared: (protocol == Protocol::Prepared).then(|| Prepared::new(&name)),
+            floors: Floors::default(),
             name,
             list,
             route,
         }
+    }
+}
+
+impl PostgresStore {
+    async fn exchange_above(
+        &self,
+        floor: Floor,
+        exchange: &Exchange,
+        holder: &HolderInfo,
+    ) -> sqlx::Result<Exchanged> {
+        let pool = &self.requests;
+        if let Some(prepared) = &self.prepared {
+            return prepared.exchange(pool, exchange, holder, floor).await;
+        }
+        let sql = self.statements.exchange(exchange, holder, floor);
+        let mut exchanged = Exchanged::unknown(exchange);
+        for row in &connection::run(pool, sql).await? {
+            read_exchanged(row, &mut exchanged)?;
+        }
+        Ok(exchanged)
     }
 }
 
@@ -97,19 +121,21 @@ impl Store for PostgresStore {
     }
 
     async fn exchange(&self, exchange: &Exchange, holder: &HolderInfo) -> Result<Exchanged> {
-        if let Some(prepared) = &self.prepared {
-            let exchanged = prepared.exchange(&self.requests, exchange, holder).await;
-            return exchanged.map_err(|error| prepared::failure(error, "acquire"));
+        let floor = self.floors.now();
+        let mut exchanged = self.exchange_above(floor, exchange, holder).await;
+        if let Err(error) = &exchanged
+            && floor == Floor::Timeline
+            && floor::hides_timeline(&self.requests, error).await
+        {
+            exchanged = self.exchange_above(Floor::Clock, exchange, holder).await;
+            if exchanged.is_ok() {
+                self.floors.timeline_is_hidden();
+            }
         }
-        let sql = self.statements.exchange(exchange, holder);
-        let rows = connection::run(&self.requests, sql)
-            .await
-            .map_err(|error| pool_failure(error, "acquire"))?;
-        let mut exchanged = Exchanged::unknown(exchange);
-        for row in &rows {
-            read_exchanged(row, &mut exchanged).map_err(|error| pool_failure(error, "acquire"))?;
-        }
-        Ok(exchanged)
+        exchanged.map_err(|error| match &self.prepared {
+            Some(_) => prepared::failure(error, "acquire"),
+            None => pool_failure(error, "acquire"),
+        })
     }
 
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {
@@ -176,11 +202,12 @@ impl Store for PostgresStore {
     }
 
     async fn sweep(&self, unused_for: Duration) -> Result<u64> {
-        let sql = format!("{} returning 1", self.statements.sweep(unused_for));
-        let rows = connection::run(&self.requests, sql)
-            .await
-            .map_err(|error| pool_failure(error, "sweep"))?;
-        Ok(rows.len() as u64)
+        let failed = |error| pool_failure(error, "sweep");
+        let sql = self.statements.sweep(unused_for);
+        let rows = connection::run(&self.requests, sql).await.map_err(failed)?;
+        let swept = rows.first().map(|row| row.try_get::<i64, _>(0)).transpose();
+        let swept = swept.map_err(failed)?.unwrap_or_default();
+        Ok(swept.unsigned_abs())
     }
 
     async fn create_table(&self) -> Result<()> {

@@ -16,6 +16,7 @@ use sqlx::{
 
 use super::{
     connection::{Attempts, Transaction},
+    floor::Floor,
     pool_failure, read_exchanged, read_renewed,
     sql::Sql,
     statements::BEGINNING,
@@ -35,6 +36,7 @@ pub(super) struct Prepared {
     still_ours: SqlStr,
     insert_missing: SqlStr,
     take: SqlStr,
+    take_by_clock: SqlStr,
     as_they_are: SqlStr,
     renew: SqlStr,
     whose: SqlStr,
@@ -54,6 +56,10 @@ impl Prepared {
         let of_renewals = |sql: String| tagged(&sql, &format!("'{tag}', 0, ''"));
         let sql = Sql::new(name);
         let insert = sql.insert_missing(NAMES);
+        let take = |floor| {
+            let claiming = Claiming::default();
+            of_exchanges(sql.take(CLAIMS, &"$8::text", &"$9::int8", &claiming, floor))
+        };
         Self {
             give_back: of_exchanges(sql.give_back(LEASES)),
             still_ours: of_exchanges(sql.still_ours(LEASES)),
@@ -61,7 +67,8 @@ impl Prepared {
                 "with i as ({insert} returning 1) \
                  select 'i', 0, 0::bigint, 0::bigint from i"
             )),
-            take: of_exchanges(sql.take(CLAIMS, &"$8::text", &"$9::int8", &Claiming::default())),
+            take: take(Floor::Timeline),
+            take_by_clock: take(Floor::Clock),
             as_they_are: of_exchanges(sql.as_they_are(NAMES)),
             renew: of_renewals(sql.renew(LEASES)),
             whose: of_renewals(sql.whose(LEASES)),
@@ -74,13 +81,12 @@ impl Prepared {
         pool: &PgPool,
         exchange: &Exchange,
         holder: &HolderInfo,
+        floor: Floor,
     ) -> sqlx::Result<Exchanged> {
         let mut attempts = Attempts::default();
         loop {
-            match shielded(self.exchange_once(pool, exchange, holder))
-                .await
-                .flatten()
-            {
+            let exchanged = shielded(self.exchange_once(pool, exchange, holder, floor));
+            match exchanged.await.flatten() {
                 Err(error) if attempts.go_on(&error) => {}
                 answer => return answer,
             }
@@ -92,6 +98,7 @@ impl Prepared {
         pool: &PgPool,
         exchange: &Exchange,
         holder: &HolderInfo,
+        floor: Floor,
     ) -> sqlx::Result<Exchanged> {
         let mut exchanged = Exchanged::unknown(exchange);
         let mut transaction = Transaction::begin(pool, BEGINNING).await?;
@@ -102,7 +109,8 @@ impl Prepared {
         }
         if !exchange.claims.is_empty() {
             let claims = &exchange.claims;
-            self.take(&mut transaction, claims, holder, &mut exchanged)
+            let take = self.take_by(floor);
+            self.take(&mut transaction, take, claims, holder, &mut exchanged)
                 .await?;
         }
         transaction.commit().await?;
@@ -124,14 +132,22 @@ impl Prepared {
         Ok(())
     }
 
+    fn take_by(&self, floor: Floor) -> &SqlStr {
+        match floor {
+            Floor::Timeline => &self.take,
+            Floor::Clock => &self.take_by_clock,
+        }
+    }
+
     async fn take(
         &self,
         transaction: &mut Transaction,
+        statement: &SqlStr,
         claims: &[Claim],
         holder: &HolderInfo,
         exchanged: &mut Exchanged,
     ) -> sqlx::Result<()> {
-        let take = by_claims(&self.take, claims, holder);
+        let take = by_claims(statement, claims, holder);
         self.read(transaction, take, exchanged).await?;
         if exchanged.has_vanished() {
             let look = by_names(&self.as_they_are, claims);
@@ -141,7 +157,7 @@ impl Prepared {
             // the first time that the key is used
             let insert = by_names(&self.insert_missing, claims);
             self.rows(transaction, insert).await?;
-            let take = by_claims(&self.take, claims, holder);
+            let take = by_claims(statement, claims, holder);
             self.read(transaction, take, exchanged).await?;
             let look = by_names(&self.as_they_are, claims);
             self.read(transaction, look, exchanged).await?;

@@ -6,7 +6,11 @@
 
 use std::fmt::Display;
 
-use super::{table_name::TableName, waiting::Claiming};
+use super::{floor::Floor, table_name::TableName, waiting::Claiming};
+
+/// The row whose token is the highest of those that were swept, of a name that no key has. Nobody
+/// takes it, and its time says that no sweep does either.
+pub(super) const SWEPT: &str = "''";
 
 #[derive(Debug)]
 pub(super) struct Sql {
@@ -52,12 +56,13 @@ impl Sql {
         )
     }
 
-    /// Rows for keys that have none yet.
+    /// Rows for keys that have none yet, or none any more: with the token of those that were swept.
     pub(super) fn insert_missing(&self, names: &str) -> String {
         let table = &self.table;
         format!(
             "insert into {table} (name, token)
-             select w.name, 0 from ({names}) as w(i, name)
+             select w.name, coalesce((select f.token from {table} as f where f.name = {SWEPT}), 0)
+             from ({names}) as w(i, name)
              where not exists (select from {table} as t where t.name = w.name)
              order by w.name on conflict (name) do nothing"
         )
@@ -72,8 +77,10 @@ impl Sql {
         host: &dyn Display,
         pid: &dyn Display,
         claiming: &Claiming,
+        floor: Floor,
     ) -> String {
         let Self { table, sequence } = self;
+        let floor = floor.sql("t.token", "n.now");
         let Claiming {
             places,
             condition,
@@ -99,7 +106,7 @@ impl Sql {
                from m),
              g as (
                update {table} as t set
-                 owner = n.owner, token = greatest(t.token + 1, nextval('{sequence}')),
+                 owner = n.owner, token = greatest(t.token + 1, nextval('{sequence}'), {floor}),
                  acquired_at = n.now, expires_at = n.now + n.ttl,
                  host = {host}, pid = {pid}, label = n.label, payload = n.payload
                from n where t.name = n.name and n.all_free

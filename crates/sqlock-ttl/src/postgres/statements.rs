@@ -12,8 +12,9 @@
 use std::{fmt::Write, sync::Arc};
 
 use super::{
+    floor::Floor,
     literal::{Interval, OptionalText, Text},
-    sql::Sql,
+    sql::{SWEPT, Sql},
     table_name::TableName,
     waiting::{Claiming, Waiters},
 };
@@ -50,7 +51,12 @@ impl Statements {
     /// is first. For each who joined, `w` with its ticket.
     ///
     /// A row that somebody has locked is passed over, or it would hold up all the others.
-    pub(super) fn exchange(&self, exchange: &Exchange, holder: &HolderInfo) -> String {
+    pub(super) fn exchange(
+        &self,
+        exchange: &Exchange,
+        holder: &HolderInfo,
+        floor: Floor,
+    ) -> String {
         let Exchange {
             join,
             leave,
@@ -70,7 +76,7 @@ impl Statements {
             self.push_give_back(&mut sql, give_back);
         }
         if !claims.is_empty() {
-            self.push_claims(&mut sql, claims, holder);
+            self.push_claims(&mut sql, claims, holder, floor);
         }
         sql
     }
@@ -88,7 +94,7 @@ impl Statements {
         push(sql, format_args!("{update};\n{look};\n"));
     }
 
-    fn push_claims(&self, sql: &mut String, claims: &[Claim], holder: &HolderInfo) {
+    fn push_claims(&self, sql: &mut String, claims: &[Claim], holder: &HolderInfo, floor: Floor) {
         let names = query(claims.iter().enumerate(), |row, (index, claim)| {
             write!(row, "{index}, {}", Text(&claim.row))
         });
@@ -108,7 +114,7 @@ impl Statements {
             .map_or_else(Claiming::default, |waiters| waiters.claiming(claims));
         let (host, pid) = (Text(&holder.host), holder.pid);
         let insert = self.sql.insert_missing(&names);
-        let take = self.sql.take(&rows, &host, &pid, &claiming);
+        let take = self.sql.take(&rows, &host, &pid, &claiming, floor);
         let look = self.sql.as_they_are(&names);
         push(sql, format_args!("{insert};\n{take};\n{look};\n"));
         sql.push_str(&claiming.look);
@@ -148,8 +154,9 @@ impl Statements {
         Some(self.waiters.as_ref()?.queue(row))
     }
 
-    /// Rows that are free and have been for longer than any statement lives. The sequence keeps
-    /// the next token of the key above the last.
+    /// Rows that are free and have been for longer than any statement lives. The highest of their
+    /// tokens is kept, in the same transaction, and is where those of new rows begin. Answers with
+    /// how many there were.
     pub(super) fn sweep(&self, unused_for: std::time::Duration) -> String {
         let table = &self.table;
         let unused_for = Interval(unused_for);
@@ -158,11 +165,18 @@ impl Statements {
             .as_ref()
             .map_or_else(String::new, Waiters::sweep);
         format!(
-            "{BEGINNING}{waiters}delete from {table} where name in (
-               select name from {table}
-               where (owner is null or expires_at <= clock_timestamp() - {unused_for})
-                 and coalesce(acquired_at, '-infinity') <= clock_timestamp() - {unused_for}
-               order by name limit 1000 for update skip locked)"
+            "{BEGINNING}{waiters}with d as (
+               delete from {table} where name in (
+                 select name from {table}
+                 where (owner is null or expires_at <= clock_timestamp() - {unused_for})
+                   and coalesce(acquired_at, '-infinity') <= clock_timestamp() - {unused_for}
+                 order by name limit 1000 for update skip locked)
+               returning token),
+             f as (
+               insert into {table} as t (name, token, acquired_at)
+               select {SWEPT}, max(d.token), 'infinity' from d having max(d.token) is not null
+               on conflict (name) do update set token = greatest(t.token, excluded.token))
+             select count(*) from d"
         )
     }
 }
