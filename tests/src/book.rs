@@ -13,6 +13,7 @@ chapters! {
     decisions = "decisions.md",
     elections = "elections.md",
     examples = "examples.md",
+    failover = "failover.md",
     fencing = "fencing.md",
     getting_started = "getting-started.md",
     guarantees = "guarantees.md",

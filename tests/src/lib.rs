@@ -45,6 +45,7 @@ mod belief;
 #[cfg(doctest)]
 mod book;
 mod database;
+mod entrance;
 mod eventually;
 mod images;
 mod keeper;
@@ -58,6 +59,7 @@ mod standby;
 
 pub use belief::Belief;
 pub use database::TestDatabase;
+pub use entrance::Entrance;
 pub use eventually::{eventually, holds_within};
 pub use observe::{AdvisoryLock, Backend};
 pub use pooler::{PgBouncer, PgBouncerBuilder, Pool, PoolMode, PoolerClient};

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sqlx::postgres::PgConnection;
+use sqlx::{Connection as _, postgres::PgConnection};
 
 use crate::{PostgresServer, TestDatabase, holds_within};
 
@@ -77,6 +77,13 @@ impl Standby {
         self.server.connect().await
     }
 
+    /// A superuser's connection to its copy of a database of the primary.
+    pub async fn connect_to(&self, database: &TestDatabase) -> PgConnection {
+        PgConnection::connect(&self.url_of(database))
+            .await
+            .expect("the standby takes a connection")
+    }
+
     /// Makes a primary of it, on a timeline of its own, and waits until it is one. The primary that
     /// it followed is left as it is, and may be dead.
     pub async fn promote(&self) {
@@ -107,6 +114,27 @@ impl Standby {
             has_caught_up.await,
             "the standby has not caught up within {PATIENCE:?}"
         );
+    }
+
+    /// Has the primary wait for it at each commit, from now on, and waits until it does.
+    pub async fn make_synchronous(&self) {
+        let mut primary = self.primary.connect().await;
+        for statement in [
+            "alter system set synchronous_standby_names = '*'",
+            "select pg_reload_conf()",
+        ] {
+            let outcome = sqlx::query(statement).execute(&mut primary).await;
+            outcome.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        }
+        let is_synchronous = holds_within(PATIENCE, async || {
+            sqlx::query_scalar(
+                "select exists (select from pg_stat_replication where sync_state = 'sync')",
+            )
+            .fetch_one(&mut primary)
+            .await
+            .expect("the primary says who follows it")
+        });
+        assert!(is_synchronous.await, "not synchronous after {PATIENCE:?}");
     }
 
     /// Lets it fall behind: what it receives is kept, and not shown. A promotion ends that.

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     kinds::{Kind, Row, Sequence},
     load::{Load, Records},
-    support::{PATIENCE, ask, execute},
+    support::{PATIENCE, ask},
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(180);
@@ -126,22 +126,7 @@ fn tokens_rise_over_the_promotion_of_a_synchronous_standby() {
         let primary = PostgresServer::start_primary(&[]).await;
         let database = world::<Sequence>(&primary).await;
         let standby = primary.start_standby().await;
-        let mut connection = primary.connect().await;
-        execute(
-            &mut connection,
-            "alter system set synchronous_standby_names = '*'",
-        )
-        .await;
-        execute(&mut connection, "select pg_reload_conf()").await;
-        let is_synchronous = holds_within(PATIENCE, async || {
-            sqlx::query_scalar(
-                "select exists (select from pg_stat_replication where sync_state = 'sync')",
-            )
-            .fetch_one(&mut connection)
-            .await
-            .unwrap()
-        });
-        assert!(is_synchronous.await, "the standby is not synchronous");
+        standby.make_synchronous().await;
         let records = Records::default();
         let load = Load::start(&database.url(), &records).await;
         let is_under_way = holds_within(PATIENCE, async || {
