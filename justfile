@@ -23,6 +23,10 @@ test-docker:
 matrix *ARGS:
     ./scripts/matrix {{ ARGS }}
 
+# Pass the tests against a Patroni cluster in containers
+test-patroni *ARGS:
+    ./scripts/test-patroni {{ ARGS }}
+
 # Measure sqlock beside its peers; `just bench quick` is shorter and writes nothing
 bench *ARGS:
     ./scripts/bench {{ ARGS }}
