@@ -25,6 +25,11 @@ impl Step {
     pub(crate) fn may_grant(self) -> bool {
         !matches!(self, Self::Unlock(_) | Self::StopWaiting(_))
     }
+
+    /// Whether wait slot and gate are taken or given back.
+    pub(crate) fn is_about_waiting(self) -> bool {
+        matches!(self, Self::TryAsWaiter { .. } | Self::StopWaiting(_))
+    }
 }
 
 /// What a session holds on the server while it waits for a key.
@@ -69,10 +74,7 @@ pub(crate) struct Batch {
 impl Batch {
     /// Without rows that have to do with waiting.
     pub(crate) fn is_plain(&self) -> bool {
-        !self
-            .rows
-            .iter()
-            .any(|row| matches!(row.step, Step::TryAsWaiter { .. } | Step::StopWaiting(_)))
+        !self.rows.iter().any(|row| row.step.is_about_waiting())
     }
 
     /// With rows after which a lock can be handed out.

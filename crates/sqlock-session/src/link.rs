@@ -1,21 +1,25 @@
 //! The one connection to the server.
 
+mod ask;
 mod open;
 mod tokens;
 
-use std::{collections::HashSet, future::Future, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
 
 use sqlock_core::{AdvisoryId, Error, LossCause, Mode};
 use sqlock_postgres::{Failure, ServerFacts, TokenSource, shielded};
-use sqlx::{AssertSqlSafe, PgPool, Row as _, postgres::PgListener};
+use sqlx::{PgPool, Row as _, postgres::PgListener};
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     BACKEND,
-    batch::{Batch, Outcome},
     notify::{self, CHANNEL},
     server_lock::{HeldOnServer, from_pg_locks},
-    statement::{self, Fenced, PLAIN, WITH_WAITERS},
 };
 use tokens::Tokens;
 
@@ -30,6 +34,8 @@ pub(crate) struct Link {
     limit: Duration,
     is_listening: bool,
     tokens: Option<Tokens>,
+    /// Statements for one row, by its code.
+    lone: HashMap<i16, Arc<str>>,
     runtime: Handle,
 }
 
@@ -92,50 +98,6 @@ impl Link {
 
     pub(crate) fn is_listening(&self) -> bool {
         self.is_listening
-    }
-
-    /// Asks for everything in `batch`, in one statement.
-    pub(crate) async fn ask(&mut self, batch: &Batch) -> Result<Vec<Outcome>, Fault> {
-        // a batch that only frees locks must not depend on whether tokens can be drawn
-        let tokens = self.tokens.as_ref().filter(|_| batch.may_grant());
-        let fenced = match tokens {
-            Some(_) => Fenced::Yes,
-            None => Fenced::No,
-        };
-        let (codes, (keys, slots)): (Vec<i16>, (Vec<i64>, Vec<i32>)) = batch
-            .rows
-            .iter()
-            .map(|row| statement::encode(row, fenced))
-            .map(|(code, key, slot)| (code, (key, slot)))
-            .unzip();
-        let query = match tokens {
-            Some(tokens) => sqlx::query(AssertSqlSafe(tokens.statement())),
-            None if batch.is_plain() => sqlx::query(PLAIN),
-            None => sqlx::query(WITH_WAITERS),
-        };
-        let limit = self.limit;
-        let query = query.bind(codes).bind(keys).bind(slots);
-        let rows = bounded(limit, query.fetch_all(self.listener()?)).await?;
-        let answers: Vec<_> = rows
-            .iter()
-            .map(statement::decode)
-            .collect::<Result<_, _>>()
-            .map_err(undecodable)?;
-        if answers.len() != batch.rows.len() {
-            return Err(undecodable(sqlx::Error::Protocol(format!(
-                "{} answers to {} questions",
-                answers.len(),
-                batch.rows.len()
-            ))));
-        }
-        let mut outcomes = answers
-            .into_iter()
-            .map(|(pid, outcome)| self.same_session(pid).map(|()| outcome))
-            .collect::<Result<Vec<_>, _>>()?;
-        if fenced == Fenced::Yes {
-            self.draw_missing(batch, &mut outcomes).await?;
-        }
-        Ok(outcomes)
     }
 
     /// Asks whether the server is still there.

@@ -38,6 +38,12 @@ macro_rules! key_functions {
     };
 }
 
+macro_rules! rows {
+    () => {
+        "unnest($1::smallint[], $2::bigint[], $3::int[])"
+    };
+}
+
 macro_rules! looks {
     () => {
         "case when o & 15 in (0, 1, 2, 3, 8, 10) then pg_try_advisory_xact_lock(1936813056, h)
@@ -46,14 +52,20 @@ macro_rules! looks {
     };
 }
 
+macro_rules! plain {
+    () => {
+        concat!(
+            "select pg_backend_pid(), ",
+            key_functions!(),
+            ", ",
+            looks!(),
+            " from "
+        )
+    };
+}
+
 /// Unlocks, looks and plain tries.
-pub(crate) const PLAIN: &str = concat!(
-    "select pg_backend_pid(), ",
-    key_functions!(),
-    ", ",
-    looks!(),
-    " from unnest($1::smallint[], $2::bigint[], $3::int[]) as t(o, k, h)"
-);
+pub(crate) const PLAIN: &str = concat!(plain!(), rows!(), " as t(o, k, h)");
 
 macro_rules! waiting_columns {
     () => {
@@ -64,7 +76,7 @@ macro_rules! waiting_columns {
     };
 }
 
-macro_rules! all_steps {
+macro_rules! steps {
     () => {
         concat!(
             "(select o, h, i,
@@ -79,21 +91,47 @@ macro_rules! all_steps {
             key_functions!(),
             " as done, ",
             looks!(),
-            " as quiet
-     from unnest($1::smallint[], $2::bigint[], $3::int[]) with ordinality as t(o, k, h, i)
-     offset 0) as s"
+            " as quiet from "
+        )
+    };
+}
+
+/// `offset 0` keeps what is inside from being moved, and with it the order of the columns.
+macro_rules! all_steps {
+    () => {
+        concat!(
+            steps!(),
+            rows!(),
+            " with ordinality as t(o, k, h, i) offset 0) as s"
+        )
+    };
+}
+
+macro_rules! with_waiters {
+    () => {
+        concat!(
+            "select pg_backend_pid(), done, quiet, ",
+            waiting_columns!(),
+            " from "
         )
     };
 }
 
 /// All of them. A waiter that is granted the key gives back its slot and gate in the same row.
 /// (`case`, since the order of `and` and `or` is not promised.)
-pub(crate) const WITH_WAITERS: &str = concat!(
-    "select pg_backend_pid(), done, quiet, ",
-    waiting_columns!(),
-    " from ",
-    all_steps!()
-);
+pub(crate) const WITH_WAITERS: &str = concat!(with_waiters!(), all_steps!());
+
+/// The same for one row, with `k` and `h` as parameters. Its code stands in the text, so that the
+/// server leaves out what other codes need when it plans, and makes no set of rows.
+pub(crate) fn lone(code: i16, step: Step) -> String {
+    let row = format!("(select {code}::smallint, $1::bigint, $2::int, 1)");
+    if step.is_about_waiting() {
+        let (columns, steps) = (with_waiters!(), steps!());
+        format!("{columns}{steps}{row} as t(o, k, h, i) offset 0) as s")
+    } else {
+        format!("{}{row} as t(o, k, h, i)", plain!())
+    }
+}
 
 /// A lock is held after the row, and somebody can be given it: a token is drawn then, and not
 /// before.
@@ -190,6 +228,24 @@ mod tests {
         for class in [SLOT_CLASS, GATE_CLASS] {
             assert!(WITH_WAITERS.contains(&format!("({class}, h)")), "{class}");
             assert!(PLAIN.contains(&format!("({class}, h)")), "{class}");
+        }
+    }
+
+    #[test]
+    fn a_lone_row_has_the_columns_of_its_step() {
+        let waiting = Waiting::default();
+        let id = AdvisoryId::Bigint(1);
+        let mode = Mode::Exclusive;
+        for step in [
+            Step::Try(mode),
+            Step::TryAsWaiter { mode, waiting },
+            Step::StopWaiting(waiting),
+        ] {
+            let (code, ..) = encode(&Row { id, step }, Fenced::No);
+            let statement = lone(code, step);
+            assert!(statement.contains(&format!("select {code}::smallint, $1")));
+            let has_waiting = statement.contains("as gate") && statement.contains("offset 0");
+            assert_eq!(has_waiting, step.is_about_waiting(), "{statement}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Opening a session.
 
-use std::future::Future;
+use std::{collections::HashMap, future::Future};
 
 use sqlock_core::Error;
 use sqlock_postgres::{Failure, ServerFacts, preflight::Preflight, shielded};
@@ -88,6 +88,7 @@ impl Link {
             limit: options.heartbeat.limit,
             is_listening: false,
             tokens: None,
+            lone: HashMap::new(),
             runtime: Handle::current(),
         })
     }
