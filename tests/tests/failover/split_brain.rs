@@ -72,8 +72,15 @@ fn leases_and_commits_end_where_replication_is_synchronous() {
         .await;
         let (session_old, xact_old, leases_old) =
             (session(&old).await, xact(&old), leases(&old, SHORT));
-        // the base of tokens is there from before
+        // the base of tokens, which a backend's first lock settles with a commit
         drop(session_old.acquire("first").await.unwrap());
+        xact_old
+            .acquire("first")
+            .await
+            .unwrap()
+            .commit()
+            .await
+            .unwrap();
         let lease = leases_old.acquire("lease").await.unwrap();
         cluster.standby.promote().await;
 
