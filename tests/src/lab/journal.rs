@@ -97,6 +97,18 @@ pub enum Event {
         /// The worker process that it was meant for, where it was one.
         target: Option<u32>,
     },
+    /// The nemesis cannot do it on this machine.
+    Impossible {
+        /// What.
+        fault: Fault,
+    },
+    /// What a worker had more of after its locks were shut down than before they were made.
+    Left {
+        /// Tasks of its runtime.
+        tasks: usize,
+        /// Open sockets.
+        sockets: usize,
+    },
     /// No more faults.
     Calm,
     /// The run is over: workers are told to end.

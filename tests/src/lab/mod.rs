@@ -4,16 +4,20 @@
 //! One run is made from one seed, which decides the faults and their times, and so can be made
 //! again; what the processes then do is up to the machine. See `docs/src/reliability.md`.
 
+mod belongings;
 mod checker;
 mod clock;
+mod disk;
 mod facts;
 mod flaw;
 mod journal;
 mod nemesis;
 mod proxy;
+mod report;
 mod run;
 mod schedule;
 mod statistics;
+mod wall_clock;
 mod worker;
 mod workers;
 mod world;
@@ -22,6 +26,7 @@ pub use checker::{Grant, Violation, check};
 pub use facts::{Facts, Write};
 pub use flaw::Flaw;
 pub use journal::{Entry, Event};
+pub use report::{Report, Result as BackendResult};
 pub use run::{Outcome, run};
 pub use schedule::{Fault, Schedule, Step};
 pub use statistics::Statistics;

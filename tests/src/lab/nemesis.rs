@@ -14,9 +14,16 @@ pub(super) async fn strike(world: &mut World, step: Step, journal: &Journal) -> 
     sleep(step.after).await;
     let Step { fault, length, .. } = step;
     let victim = step.victim % world.workers.len().max(1);
-    let target = matches!(fault, Fault::PauseWorker | Fault::KillWorker)
-        .then(|| world.workers.get(victim).map(|worker| worker.number))
-        .flatten();
+    if !world.can(fault) {
+        journal.write(Event::Impossible { fault });
+        return Ok(());
+    }
+    let target = matches!(
+        fault,
+        Fault::PauseWorker | Fault::KillWorker | Fault::StepClock
+    )
+    .then(|| world.workers.get(victim).map(|worker| worker.number))
+    .flatten();
     journal.write(Event::Struck { fault, target });
     match fault {
         Fault::TerminateAll => terminate(world, &world.backends().await).await,
@@ -68,8 +75,39 @@ pub(super) async fn strike(world: &mut World, step: Step, journal: &Journal) -> 
             }
         }
         Fault::LockMemory => exhaust(world, length).await,
+        Fault::ReplaceHost => {
+            world.server.kill().await;
+            world.server.start_elsewhere().await;
+            world.find_server()?;
+            world.proxy.cut();
+        }
+        Fault::DiskFull => fill_disk(world, length).await?,
+        Fault::StepClock => {
+            if let Some(worker) = world.workers.get(victim) {
+                let forward = step.victim % 2 == 0;
+                worker.set_clock(if forward { "+3600" } else { "-3600" })?;
+            }
+        }
     }
     journal.write(Event::Healed { fault, target });
+    Ok(())
+}
+
+/// A transaction that looks at the table meanwhile keeps its pages from being used again: it has to
+/// grow, and cannot.
+async fn fill_disk(world: &World, length: Duration) -> Result<()> {
+    let Some(disk) = &world.disk else {
+        return Ok(());
+    };
+    let Some(mut admin) = world.admin().await else {
+        return Ok(());
+    };
+    let look = "begin isolation level repeatable read; select count(*) from public.sqlock_leases";
+    let _ = timeout(LIMIT, sqlx::raw_sql(look).execute(&mut admin)).await;
+    disk.fill()?;
+    sleep(length + TTL).await;
+    disk.free()?;
+    let _ = timeout(LIMIT, admin.close()).await;
     Ok(())
 }
 

@@ -1,7 +1,10 @@
 use std::{
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU16, Ordering},
+    },
     time::Duration,
 };
 
@@ -35,6 +38,7 @@ pub(super) enum Weather {
 #[derive(Debug)]
 pub(super) struct Proxy {
     port: u16,
+    target: Arc<AtomicU16>,
     weather: watch::Sender<Weather>,
     connections: Arc<Mutex<Vec<AbortHandle>>>,
     accepting: AbortHandle,
@@ -53,12 +57,14 @@ impl Proxy {
         let (weather, watched) = watch::channel(Weather::Fair);
         let connections = Arc::<Mutex<Vec<AbortHandle>>>::default();
         let all = Arc::clone(&connections);
-        let target = SocketAddr::from(([127, 0, 0, 1], target));
+        let target = Arc::new(AtomicU16::new(target));
+        let led_to = Arc::clone(&target);
         let accepting = tokio::spawn(async move {
             loop {
                 let Ok((client, _)) = listener.accept().await else {
                     continue;
                 };
+                let target = SocketAddr::from(([127, 0, 0, 1], led_to.load(Ordering::Relaxed)));
                 let relay = tokio::spawn(relay(client, target, watched.clone()));
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
                 all.retain(|connection| !connection.is_finished());
@@ -67,6 +73,7 @@ impl Proxy {
         });
         Ok(Self {
             port,
+            target,
             weather,
             connections,
             accepting: accepting.abort_handle(),
@@ -75,6 +82,11 @@ impl Proxy {
 
     pub(super) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// New connections are led there.
+    pub(super) fn lead_to(&self, target: u16) {
+        self.target.store(target, Ordering::Relaxed);
     }
 
     pub(super) fn set(&self, weather: Weather) {

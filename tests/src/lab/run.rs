@@ -6,7 +6,8 @@ use tokio::time::sleep;
 use crate::eventually::holds_within;
 
 use super::{
-    CALM, Entry, Event, Facts, Schedule, Setup, Violation, check, checker,
+    CALM, Entry, Event, Facts, KEYS, Schedule, Setup, Violation, check,
+    checker::Calm,
     journal::{self, Journal},
     nemesis,
     world::World,
@@ -47,11 +48,10 @@ pub async fn run(seed: u64, setup: Setup, program: PathBuf, directory: &Path) ->
     // Those who had none by then are found by the checker.
     holds_within(at_most, async || {
         let history = journal::read(directory).unwrap_or_default();
-        let served = checker::served_in_the_calm(&history);
-        world
-            .workers
-            .iter()
-            .all(|worker| served.contains(&worker.number))
+        let calm = Calm::of(&history).unwrap_or_default();
+        let mut workers = world.workers.iter();
+        workers.all(|worker| calm.processes.contains(&worker.number))
+            && (0..KEYS).all(|key| calm.keys.contains_key(&key))
     })
     .await;
     journal.write(Event::Over);

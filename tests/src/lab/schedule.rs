@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,12 @@ pub enum Fault {
     ReconnectPooler,
     /// Another client takes all of the server's lock memory, for a while.
     LockMemory,
+    /// The server's host dies, and another takes over its disk under the same URL.
+    ReplaceHost,
+    /// The disk of the table of leases is full, for a while.
+    DiskFull,
+    /// A worker's wall clock jumps by an hour.
+    StepClock,
 }
 
 /// One fault at its time.
@@ -109,7 +115,14 @@ impl Fault {
                 | Self::Delay
                 | Self::Trickle
                 | Self::LockMemory
+                | Self::DiskFull
         )
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -131,7 +144,15 @@ fn possible(setup: Setup) -> Vec<Fault> {
         Fault::Mute,
         Fault::Delay,
         Fault::Trickle,
+        Fault::StepClock,
     ];
+    // A pooler would have to be told, too.
+    if setup.way == Way::Direct {
+        faults.push(Fault::ReplaceHost);
+    }
+    if setup.backend == Backend::Ttl {
+        faults.push(Fault::DiskFull);
+    }
     if setup.way == Way::Pooled {
         faults.extend([
             Fault::RestartPooler,

@@ -16,10 +16,12 @@ use sqlx::{
 };
 use tokio::{io::AsyncReadExt as _, sync::watch, task::JoinSet};
 
-use super::{Backend, Flaw, Setup, Way, journal::Journal, workers};
+use super::{Backend, Flaw, Setup, Way, belongings::Belongings, journal::Journal, workers};
 
 /// Tasks of a worker, each for itself.
 const TASKS: usize = 3;
+/// Within which all that worked for the locks has ended, once they are shut down.
+const LINGER: Duration = Duration::from_secs(3);
 
 /// What a worker process is told, as JSON in its only argument.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -53,6 +55,7 @@ impl Worker {
     /// What it is told makes no sense, or the resource cannot be reached.
     pub async fn run(argument: &str) -> Result<()> {
         let worker: Self = serde_json::from_str(argument).context("the argument is no worker")?;
+        let before = Belongings::count()?;
         let (stopping, stop) = watch::channel(false);
         let workplace = Arc::new(Workplace {
             setup: worker.setup()?,
@@ -73,6 +76,11 @@ impl Worker {
             Backend::Ttl => workers::with_ttl(&workplace, worker.options()?).await?,
             Backend::Xact => workers::with_xact(&workplace, worker.options()?).await?,
         }
+        workplace.resource.close().await;
+        let (tasks, sockets) = before.more_after(LINGER).await?;
+        workplace
+            .journal
+            .write(super::Event::Left { tasks, sockets });
         workplace.journal.write(super::Event::Stopped);
         Ok(())
     }

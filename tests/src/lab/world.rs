@@ -8,7 +8,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Facts, KEYS, Setup, TTL, Way, Worker, facts::Write, proxy::Proxy};
+use super::{
+    Backend, Facts, Fault, KEYS, Setup, TTL, Way, Worker, disk::Disk, facts::Write, proxy::Proxy,
+    wall_clock::WallClock,
+};
 use crate::{PgBouncer, PoolMode, PostgresServer, TestDatabase, eventually::holds_within};
 
 const WORKERS: usize = 3;
@@ -26,6 +29,8 @@ pub(super) struct World {
     pub(super) pooler: Option<PgBouncer>,
     pub(super) proxy: Proxy,
     pub(super) workers: Vec<Process>,
+    /// What the table of leases is on, where one can be mounted.
+    pub(super) disk: Option<Disk>,
     database: TestDatabase,
     resource: TestDatabase,
     started: u32,
@@ -38,6 +43,7 @@ pub(super) struct World {
 pub(super) struct Process {
     pub(super) number: u32,
     child: Child,
+    clock: Option<WallClock>,
 }
 
 impl World {
@@ -61,12 +67,20 @@ impl World {
             Some(pooler) => pooler.port(),
             None => port_of(&server.url())?,
         };
+        let disk = match setup.backend {
+            Backend::Ttl => {
+                let name = format!("{}-{port}", std::process::id());
+                Disk::make(&mut database.connect().await, &name).await.ok()
+            }
+            Backend::Session | Backend::Xact => None,
+        };
         let mut world = Self {
             setup,
             server,
             pooler,
             proxy: Proxy::start(port).await?,
             workers: Vec::new(),
+            disk,
             database,
             resource,
             started: 0,
@@ -97,7 +111,9 @@ impl World {
             journal: self.directory.join(format!("worker-{number}.jsonl")),
         };
         let log = std::fs::File::create(self.directory.join(format!("worker-{number}.log")))?;
+        let clock = WallClock::new(self.directory.join(format!("worker-{number}.clock")))?;
         let child = Command::new(&self.program)
+            .envs(clock.iter().flat_map(WallClock::environment))
             .arg(serde_json::to_string(&worker)?)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -105,7 +121,26 @@ impl World {
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start {}", self.program.display()))?;
-        self.workers.push(Process { number, child });
+        self.workers.push(Process {
+            number,
+            child,
+            clock,
+        });
+        Ok(())
+    }
+
+    /// Whether this machine lets it be done.
+    pub(super) fn can(&self, fault: Fault) -> bool {
+        match fault {
+            Fault::DiskFull => self.disk.is_some(),
+            Fault::StepClock => self.workers.iter().all(|worker| worker.clock.is_some()),
+            _ => true,
+        }
+    }
+
+    /// Leads the workers to where the server is now.
+    pub(super) fn find_server(&self) -> Result<()> {
+        self.proxy.lead_to(port_of(&self.server.url())?);
         Ok(())
     }
 
@@ -195,6 +230,14 @@ impl World {
 impl Process {
     pub(super) fn pid(&self) -> Option<i32> {
         self.child.id().and_then(|pid| i32::try_from(pid).ok())
+    }
+
+    /// By how many seconds its wall clock is wrong from now on.
+    pub(super) fn set_clock(&self, offset: &str) -> Result<()> {
+        if let Some(clock) = &self.clock {
+            clock.set(offset)?;
+        }
+        Ok(())
     }
 
     /// `kill -9`.

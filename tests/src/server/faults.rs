@@ -26,6 +26,12 @@ impl PostgresServer {
         self.act(Local::start_again).await;
     }
 
+    /// Starts a private server that was stopped or killed on its data and another port, as if
+    /// another host had taken over its disk. From then on its URLs are others.
+    pub async fn start_elsewhere(&self) {
+        self.act(Local::start_elsewhere).await;
+    }
+
     /// Stops a private server and starts it again.
     pub async fn restart(&self, stop: Stop) {
         self.stop(stop).await;

@@ -1,4 +1,7 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU16, Ordering},
+};
 
 use anyhow::{Context as _, Result, bail};
 use rustix::process::Signal;
@@ -17,7 +20,7 @@ use super::scratch::ServerDirectory;
 pub(super) struct Local {
     binaries: Binaries,
     account: Account,
-    port: u16,
+    port: AtomicU16,
     // Before the directory: the server ends before its directory goes.
     running: Mutex<Option<Daemon>>,
     directory: ServerDirectory,
@@ -33,7 +36,7 @@ impl Local {
     /// A streaming standby of this server.
     pub(super) fn start_standby(&self) -> Result<Self> {
         let (binaries, account) = (self.binaries.clone(), self.account.clone());
-        let directory = cluster::copy(&binaries, &account, self.port)?;
+        let directory = cluster::copy(&binaries, &account, self.port())?;
         Self::run(binaries, account, directory)
     }
 
@@ -43,14 +46,14 @@ impl Local {
         Ok(Self {
             binaries,
             account,
-            port,
+            port: AtomicU16::new(port),
             running: Mutex::new(Some(postmaster)),
             directory,
         })
     }
 
     pub(super) fn port(&self) -> u16 {
-        self.port
+        self.port.load(Ordering::Relaxed)
     }
 
     pub(super) fn start_again(&self) -> Result<()> {
@@ -62,8 +65,21 @@ impl Local {
             &self.binaries,
             &self.account,
             &self.directory,
-            self.port,
+            self.port(),
         )?);
+        Ok(())
+    }
+
+    pub(super) fn start_elsewhere(&self) -> Result<()> {
+        let mut running = self.running();
+        if running.is_some() {
+            bail!("the server runs already");
+        }
+        let (port, postmaster) = on_free_port(|port| {
+            postmaster::start(&self.binaries, &self.account, &self.directory, port)
+        })?;
+        self.port.store(port, Ordering::Relaxed);
+        *running = Some(postmaster);
         Ok(())
     }
 

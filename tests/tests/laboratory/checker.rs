@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sqlock_tests::lab::{Backend, Entry, Event, Facts, Fault, Setup, Violation, Way, Write, check};
+use sqlock_tests::lab::{
+    Backend, Entry, Event, Facts, Fault, KEYS, Setup, Violation, Way, Write, check,
+};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -197,6 +199,55 @@ fn commits_are_counted() {
     assert_eq!(of(&commits(&[1, 2], 1), 4), [more]);
     let twice = Violation::CountedTwice { key: 7, count: 1 };
     assert_eq!(of(&commits(&[1, 1], 0), 2), [twice]);
+}
+
+#[test]
+fn a_key_that_nobody_has_for_long_is_found() {
+    let calm_of = |second| {
+        let mut history = vec![at(10, 0, Event::Calm)];
+        for key in 0..KEYS {
+            let granted = Event::Granted {
+                grant: 0,
+                key,
+                token: Some(1),
+                asked: 5,
+            };
+            let late = if key == 1 { second } else { 20 };
+            history.push(at(late, 1, granted));
+        }
+        history.push(at(40 * SECOND, 0, Event::Over));
+        checked(Backend::Ttl, &history, &Facts::default())
+    };
+    assert_eq!(calm_of(SECOND), []);
+    // in time for the run, and too late for a lease
+    let found = calm_of(20 * SECOND);
+    assert!(
+        matches!(found[..], [Violation::StillHeld { key: 1, .. }]),
+        "{found:?}"
+    );
+    let found = calm_of(50 * SECOND);
+    assert!(
+        matches!(found[..], [Violation::StillHeld { key: 1, .. }]),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_leak_is_found() {
+    let left = |tasks, sockets| {
+        let mut history = in_turn();
+        history.push(at(70, 2, Event::Left { tasks, sockets }));
+        checked(Backend::Session, &history, &Facts::default())
+    };
+    assert_eq!(left(0, 0), []);
+    for (tasks, sockets) in [(1, 0), (0, 1)] {
+        let leak = Violation::Leaked {
+            process: 2,
+            tasks,
+            sockets,
+        };
+        assert_eq!(left(tasks, sockets), [leak]);
+    }
 }
 
 #[test]
