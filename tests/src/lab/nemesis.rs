@@ -93,21 +93,26 @@ pub(super) async fn strike(world: &mut World, step: Step, journal: &Journal) -> 
     Ok(())
 }
 
-/// A transaction that looks at the table meanwhile keeps its pages from being used again: it has to
-/// grow, and cannot.
+/// No room in the table: its pages are full of rows, and no more pages can be had. A transaction that
+/// looks at it meanwhile keeps old versions of rows from being replaced.
 async fn fill_disk(world: &World, length: Duration) -> Result<()> {
-    let Some(disk) = &world.disk else {
-        return Ok(());
-    };
-    let Some(mut admin) = world.admin().await else {
+    let (Some(disk), Some(mut admin), Some(mut looker)) =
+        (&world.disk, world.admin().await, world.admin().await)
+    else {
         return Ok(());
     };
     let look = "begin isolation level repeatable read; select count(*) from public.sqlock_leases";
-    let _ = timeout(LIMIT, sqlx::raw_sql(look).execute(&mut admin)).await;
+    let _ = timeout(LIMIT, sqlx::raw_sql(look).execute(&mut looker)).await;
     disk.fill()?;
+    let fill = "do $$ begin for i in 1..100000 loop \
+        begin insert into public.sqlock_leases (name, token) values ('filler ' || i, 0); \
+        exception when disk_full then exit; end; end loop; end $$";
+    let _ = timeout(LIMIT, sqlx::raw_sql(fill).execute(&mut admin)).await;
     sleep(length + TTL).await;
     disk.free()?;
-    let _ = timeout(LIMIT, admin.close()).await;
+    let _ = timeout(LIMIT, looker.close()).await;
+    let clear = "delete from public.sqlock_leases where name like 'filler %'";
+    let _ = timeout(LIMIT, sqlx::raw_sql(clear).execute(&mut admin)).await;
     Ok(())
 }
 
