@@ -84,7 +84,7 @@ pub(super) async fn strike(world: &mut World, step: Step, journal: &Journal) -> 
         Fault::DiskFull => fill_disk(world, length).await?,
         Fault::StepClock => {
             if let Some(worker) = world.workers.get(victim) {
-                let forward = step.victim % 2 == 0;
+                let forward = step.victim.is_multiple_of(2);
                 worker.set_clock(if forward { "+3600" } else { "-3600" })?;
             }
         }
